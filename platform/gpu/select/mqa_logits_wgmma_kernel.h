@@ -209,13 +209,6 @@ mqa_wgmma_next(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_way *way)
 
 /* ---- the warps that copy keys ---- */
 
-/* Whether a unit lies within one page. */
-FN uint32_t
-mqa_wgmma_whole(uint32_t page_tokens)
-{
-	return page_tokens % MQA_WGMMA_UNIT == 0;
-}
-
 /* Where the warp is in a row's pages: a lane has the pages of columns first +
  * lane and first + 32 + lane. */
 typedef struct mqa_wgmma_pages {
@@ -380,25 +373,24 @@ mqa_wgmma_pages_of(const PRIVATE mqa_wgmma_job *job,
 	return pages;
 }
 
-/* Copies the units of copier `own` where each lies in one page. The warp goes from
- * one of its units to its next one: with long rows, the copiers limit the kernel.
- */
+/* Copies the units of copier `own` where each lies in one page. The warp goes
+ * from one of its units to its next one: with long rows, the copiers limit the
+ * kernel. */
 FN void
 mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 		    PRIVATE mqa_wgmma_way *way, uint32_t own)
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	const uint32_t per_page = s->page_tokens / MQA_WGMMA_UNIT;
+	/* A step of MQA_WGMMA_COPIERS units. */
+	const uint32_t columns = per_page == 1 ? 2 : per_page == 2;
+	const uint32_t parts = per_page > 2 ? 2 : 0;
 	/* Whose turn it is; what stage is next, and whether it was full. */
 	uint32_t whose = 0, stage = own, parity = 0, again = 0;
 
 	while (mqa_wgmma_next(job, way)) {
 		const uint32_t once = job->many && mqa_wgmma_once(job, way);
 		const uint32_t written = mqa_wgmma_written(job, way);
-		const uint32_t keys =
-			way->stop > way->key ? way->stop - way->key : 0;
-		const uint32_t count =
-			keys / MQA_WGMMA_UNIT + (keys % MQA_WGMMA_UNIT != 0);
 		uint32_t unit = own >= whose ? own - whose
 					     : own + MQA_WGMMA_COPIERS - whose;
 		const uint32_t first = way->key / MQA_WGMMA_UNIT + unit;
@@ -406,7 +398,7 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 		uint32_t part = first - column * per_page;
 		mqa_wgmma_pages pages = mqa_wgmma_pages_of(job, way, column);
 
-		for (; unit < count; unit += MQA_WGMMA_COPIERS) {
+		for (; unit < way->units; unit += MQA_WGMMA_COPIERS) {
 			uint32_t page;
 
 			if (again)
@@ -423,9 +415,12 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 						     page < s->pool_pages &&
 							     column < written,
 						     stage);
-			for (part += MQA_WGMMA_COPIERS; part >= per_page;
-			     part -= per_page)
+			column += columns;
+			part += parts;
+			if (part >= per_page) {
+				part -= per_page;
 				column++;
+			}
 			if (column - pages.first >= 32) {
 				pages.first += 32;
 				pages.page[0] = pages.page[1];
@@ -439,7 +434,7 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 				again = 1;
 			}
 		}
-		whose = (whose + count) % MQA_WGMMA_COPIERS;
+		whose = (whose + way->units) % MQA_WGMMA_COPIERS;
 	}
 }
 
@@ -655,59 +650,74 @@ mqa_wgmma_write(GLOBAL spmla_g_state *fault_state,
 	logits[key] = score;
 }
 
+/* Where a warpgroup that multiplies is. */
+typedef struct mqa_wgmma_place {
+	uint32_t whose;         /* turn it is */
+	uint32_t stage, parity; /* of the warpgroup's next unit */
+} mqa_wgmma_place;
+
+/* Multiplies the units of warpgroup `own`, and goes from one of them to its
+ * next one. `both`: for two tokens of one row. */
+FN void
+mqa_wgmma_sum(const PRIVATE mqa_wgmma_job *job,
+	      const PRIVATE mqa_wgmma_way *way, uint32_t own, g_panel q,
+	      uint32_t buffer, PRIVATE mqa_wgmma_place *place, uint32_t both)
+{
+	LOCAL mqa_wgmma_memory *mem = job->mem;
+	const uint32_t rank = g_lane() % 4 / 2;
+	const uint32_t len = rank ? way->len[1] : way->len[0];
+	GLOBAL float *to = job->logits + (len ? mqa_row_start(job->row_starts,
+							      job->s.row_stride,
+							      way->token + rank)
+					      : 0);
+	uint32_t unit =
+		(own + MQA_WGMMA_SUMMERS - place->whose) % MQA_WGMMA_SUMMERS;
+	uint32_t key = way->key + unit * MQA_WGMMA_UNIT +
+		       g_item() % 128 / 32 * 16 + g_lane() / 4 +
+		       8 * (g_lane() & 1u);
+
+	for (; unit < way->units; unit += MQA_WGMMA_SUMMERS) {
+		uint32_t a[4][4], has_page;
+		float scale, score;
+
+		g_mbarrier_wait(&mem->full[place->stage], place->parity);
+		has_page = mqa_wgmma_take(mem, place->stage, a, &scale);
+		mqa_wgmma_free(&mem->free[place->stage]);
+		score = mqa_wgmma_scores(a, q, mem->w[buffer][0], both);
+		if (key < len)
+			mqa_wgmma_write(job->fault_state, job->fault_status, to,
+					way->row, job->s.page_tokens, key,
+					has_page, scale * score);
+		key += MQA_WGMMA_SUMMERS * MQA_WGMMA_UNIT;
+		place->stage += MQA_WGMMA_SUMMERS;
+		if (place->stage >= job->stages) {
+			place->stage -= job->stages;
+			place->parity ^= 1u;
+		}
+	}
+	place->whose = (place->whose + way->units) % MQA_WGMMA_SUMMERS;
+}
+
 FN void
 mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 		     PRIVATE mqa_wgmma_way *way, uint32_t own)
 {
 	LOCAL mqa_wgmma_memory *mem = job->mem;
-	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	const g_panel q_panel =
 		g_panel_of(mem->q[0][0], G_GROUP_BYTES, G_PANEL_BYTES);
-	const uint32_t lane_key =
-		g_item() % 128 / 32 * 16 + g_lane() / 4 + 8 * (g_lane() & 1u);
-	/* Whose turn it is, and what stage is next. */
-	uint32_t whose = 0, stage = 0, parity = 0;
+	mqa_wgmma_place place = {0, own, 0};
 
 	while (mqa_wgmma_next(job, way)) {
-		const uint32_t buffer = way->turn & 1u;
-		const uint32_t rank = g_lane() % 4 / 2;
-		const uint32_t both = g_broadcast(way->len[1], 0);
-		const uint32_t len = rank ? way->len[1] : way->len[0];
+		/* Broadcast, so that each unit does not compute the panel. */
+		const uint32_t buffer = g_broadcast(way->turn & 1u, 0);
 		const g_panel q = g_panel_on(q_panel, buffer * MQA_WGMMA_PAIR *
 							      MQA_WGMMA_TILE);
-		GLOBAL float *to =
-			job->logits +
-			(len ? mqa_row_start(job->row_starts, s->row_stride,
-					     way->token + rank)
-			     : 0);
-		uint32_t key;
 
 		g_mbarrier_wait(&mem->token_full[buffer], way->turn / 2 & 1u);
-		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
-			if (whose == own) {
-				const uint32_t at = key + lane_key;
-				uint32_t a[4][4], has_page;
-				float scale, score;
-
-				g_mbarrier_wait(&mem->full[stage], parity);
-				has_page =
-					mqa_wgmma_take(mem, stage, a, &scale);
-				mqa_wgmma_free(&mem->free[stage]);
-				score = mqa_wgmma_scores(
-					a, q, mem->w[buffer][0], both);
-				if (at < len)
-					mqa_wgmma_write(
-						job->fault_state,
-						job->fault_status, to, way->row,
-						s->page_tokens, at, has_page,
-						scale * score);
-			}
-			whose = whose + 1 == MQA_WGMMA_SUMMERS ? 0 : whose + 1;
-			if (++stage == job->stages) {
-				stage = 0;
-				parity ^= 1u;
-			}
-		}
+		if (g_broadcast(way->len[1], 0))
+			mqa_wgmma_sum(job, way, own, q, buffer, &place, 1);
+		else
+			mqa_wgmma_sum(job, way, own, q, buffer, &place, 0);
 		mqa_wgmma_free(&mem->token_free[buffer]);
 		way->turn++;
 	}
@@ -716,15 +726,14 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 /* ---- the kernel ---- */
 
 FN void
-mqa_wgmma_begin(LOCAL mqa_wgmma_memory *mem, uint32_t page_tokens)
+mqa_wgmma_begin(LOCAL mqa_wgmma_memory *mem, uint32_t whole)
 {
 	uint32_t i;
 
 	if (g_item() != 0)
 		return;
 	for (i = 0; i < MQA_WGMMA_STAGES; i++) {
-		g_mbarrier_init(&mem->full[i],
-				mqa_wgmma_whole(page_tokens) ? 1 : 33);
+		g_mbarrier_init(&mem->full[i], whole ? 1 : 33);
 		g_mbarrier_init(&mem->free[i], 4);
 	}
 	for (i = 0; i < 2; i++) {
@@ -742,12 +751,14 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	mqa_wgmma_job job = {SPMLA_KERNEL_VALUES(mqa_logits_wgmma),
 			     (LOCAL mqa_wgmma_memory *)local, 0, 0};
 	const uint32_t own = g_broadcast(g_item() / 128, 0);
+	/* Whether a unit lies within one page. */
+	const uint32_t whole = s.page_tokens % MQA_WGMMA_UNIT == 0;
 	LOCAL uint64_t *ends = job.mem->ends;
 	uint64_t total, each;
 	uint32_t more;
 	mqa_wgmma_way way;
 
-	mqa_wgmma_begin(job.mem, s.page_tokens);
+	mqa_wgmma_begin(job.mem, whole);
 	/* In front of the line. Behind it, each warp would wait for the loads
 	 * of all. */
 	BARRIER();
@@ -776,7 +787,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 
 		if (warp >= MQA_WGMMA_COPIERS)
 			mqa_wgmma_run_queries(&job, &way);
-		else if (mqa_wgmma_whole(s.page_tokens))
+		else if (whole)
 			mqa_wgmma_run_whole(&job, &way, warp);
 		else
 			mqa_wgmma_run_pages(&job, &way, warp);

@@ -58,10 +58,11 @@ START_TEST(logits_past_8_gib_are_written_where_they_belong)
 END_TEST
 
 /* Column c has page c % pages, so that keys repeat; the last column is not full.
- * Pages hold one unit of 64 keys, two, or no whole number of them. */
+ * Pages hold one unit of 64 keys, two, three, four, or no whole number of
+ * them. */
 START_TEST(a_context_of_a_million_keys_is_scored_to_its_end)
 {
-	static const uint32_t entries[3] = {64, 128, 61};
+	static const uint32_t entries[5] = {64, 128, 192, 256, 61};
 	/* An emulator of matrix instructions takes two minutes for a
 	 * million. */
 	const int few = getenv("SPMLA_TEST_EMULATOR") != NULL;
@@ -147,12 +148,67 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
+/* Tokens of one to three units, so that a block of a GPU goes from one to the
+ * next wherever its warps are. Some neighbours share a row. */
+START_TEST(a_token_behind_others_is_scored_as_alone)
+{
+	enum { MANY = 600, HEADS = 8, WIDE = 160 };
+	uint8_t *q = test_alloc(MANY * HEADS * 128, 0);
+	float *weights = test_alloc(MANY * HEADS * sizeof *weights, 0);
+	int32_t *row = test_alloc(MANY * sizeof *row, 0);
+	int32_t *lens = test_alloc(MANY * sizeof *lens, 0);
+	int64_t *starts = test_alloc(MANY * sizeof *starts, 0);
+	float *logits = test_alloc(MANY * WIDE * sizeof *logits, 0x5A);
+	const float untouched = logits[0];
+	int32_t t, n;
+
+	mqa_check(&f, &w);
+	for (t = 0; t < MANY; t++) {
+		const int32_t of = t % 5 < 3 ? t % 2 : 0;
+
+		memcpy(q + t * HEADS * 128, w.q + of * HEADS * 128,
+		       HEADS * 128);
+		memcpy(weights + t * HEADS, w.weights + of * HEADS,
+		       HEADS * sizeof *weights);
+		row[t] = w.token_row[of];
+		lens[t] = 1 + t * 37 % w.lens[of];
+		starts[t] = WIDE * (int64_t)t;
+	}
+	w.a.tokens = MANY;
+	w.a.q = q;
+	w.a.weights = weights;
+	w.a.token_row = row;
+	w.a.context_lens = lens;
+	w.a.row_starts = starts;
+	w.a.logits_elems = MANY * WIDE;
+	w.a.logits = logits;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	for (t = 0; t < MANY; t++) {
+		const float *alone =
+			w.logits + w.starts[row[t] == w.token_row[1]];
+
+		for (n = 0; n < WIDE; n++)
+			ck_assert_mem_eq(&logits[t * WIDE + n],
+					 n < lens[t] ? alone + n : &untouched,
+					 sizeof untouched);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	free(q);
+	free(weights);
+	free(row);
+	free(lens);
+	free(starts);
+	free(logits);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test layout[] = {
 		{logits_past_8_gib_are_written_where_they_belong, 1},
-		{a_context_of_a_million_keys_is_scored_to_its_end, 3},
+		{a_context_of_a_million_keys_is_scored_to_its_end, 5},
 		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
+		{a_token_behind_others_is_scored_as_alone, 1},
 	};
 	const theme themes[] = {
 		THEME("layout", setup, teardown, layout),
