@@ -14,7 +14,7 @@ enum {
 	ALIGN = 256,
 	MOST_PARTS = 1 << 30, /* of tile_sched */
 	/* what a token costs besides its blocks, if tokens share parts */
-	OVERHEAD_BLOCKS = 2
+	OVERHEAD_BLOCKS = 3
 };
 
 static uint64_t

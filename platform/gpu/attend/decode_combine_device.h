@@ -163,33 +163,36 @@ decode_log_sum(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 }
 
 /* What a lane has asked for: its values of splits first .. first +
- * DECODE_AT_ONCE - 1 of a head, columns 8 lane .. 8 lane + 7 and the same from
- * 256 on; and the lse of split `lane`. */
+ * DECODE_AT_ONCE - 1 of head h, columns 8 lane .. 8 lane + 7 and the same from
+ * 256 on; and with splits 0, 32, .. the lse of split first + lane. */
 typedef struct decode_asked {
+	uint32_t h; /* DECODE_HEADS: nothing */
+	uint32_t first;
 	uint32_t x[DECODE_AT_ONCE][2][4];
 	float lse;
 } decode_asked;
 
 FN void
 decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
-		  uint32_t first, uint32_t head, PRIVATE decode_asked *to)
+		  PRIVATE decode_asked *to)
 {
+	const uint32_t head = t->first_head + to->h;
 	uint32_t r, i;
 
-	if (first == 0)
-		to->lse = decode_split_lse(a, t, t->lane, head);
+	if (to->first % 32 == 0)
+		to->lse = decode_split_lse(a, t, to->first + t->lane, head);
 	UNROLL
 	for (r = 0; r < DECODE_AT_ONCE; r++) {
 		GLOBAL const uint32_t *at =
 			(GLOBAL const uint32_t *)decode_split_values(
-				a, t->row + first + r, t->heads, head) +
+				a, t->row + to->first + r, t->heads, head) +
 			4 * t->lane;
 
 		/* Without this, x would take registers from token to token. */
 		UNROLL
 		for (i = 0; i < 4; i++)
 			to->x[r][0][i] = to->x[r][1][i] = 0;
-		if (first + r < t->count) {
+		if (to->first + r < t->count) {
 			g_load4_device(at, to->x[r][0]);
 			g_load4_device(at + 128, to->x[r][1]);
 		}
@@ -250,7 +253,7 @@ decode_first_to_add(const PRIVATE decode_splits *t, uint32_t adds,
 }
 
 /* The warp's next head to add, from h on; DECODE_HEADS: none. Takes splits whose
- * heads are done out of `adds`. */
+ * heads are done out of `adds`, which is not 0. */
 FN uint32_t
 decode_head_to_add(const PRIVATE decode_splits *t, PRIVATE uint32_t *adds,
 		   uint32_t h, uint32_t warp)
@@ -266,64 +269,64 @@ decode_head_to_add(const PRIVATE decode_splits *t, PRIVATE uint32_t *adds,
 }
 
 /* Adds the heads of the splits in `adds`, by 8 warps. While a lane adds some
- * splits of a head, the next ones, or the next head's, are on their way. */
+ * splits of a head, the next ones, or the next head's, are on their way. It is
+ * one loop that asks before it adds, because code that runs once comes
+ * slowly. */
 FN void
 decode_add_heads(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		 uint32_t adds, uint32_t warp)
 {
 	const uint32_t step = adds == 0xffffffffu ? 1 : t->count;
-	uint32_t h = DECODE_HEADS, first = 0, i, r;
+	uint32_t h = decode_first_to_add(t, adds, warp), first = 0, i, r;
 	float sum[16], g = 0.0f, weight = 0.0f;
 	decode_asked next;
 
 	/* What is set under a condition only would take registers from token to
 	 * token. */
 	next.lse = 0.0f;
+	next.h = DECODE_HEADS;
+	next.first = 0;
 	UNROLL
 	for (i = 0; i < 8 * DECODE_AT_ONCE; i++)
 		next.x[i / 8][i / 4 % 2][i % 4] = 0;
 	UNROLL
 	for (i = 0; i < 16; i++)
 		sum[i] = 0.0f;
-	if (adds)
-		h = decode_head_to_add(
-			t, &adds, decode_first_to_add(t, adds, warp), warp);
-	if (h < DECODE_HEADS)
-		decode_ask_splits(a, t, 0, t->first_head + h, &next);
 	NO_UNROLL
-	while (h < DECODE_HEADS) {
-		const uint32_t head = t->first_head + h, from = first;
+	while (adds) {
 		const decode_asked now = next;
+		const uint32_t head = t->first_head + now.h;
 
+		h = next.h = decode_head_to_add(t, &adds, h, warp);
+		next.first = first;
+		if (h < DECODE_HEADS)
+			decode_ask_splits(a, t, &next);
+		else
+			adds = 0;
 		first += DECODE_AT_ONCE;
 		if (first >= t->count) {
 			first = 0;
-			h = decode_head_to_add(t, &adds, h + 8 * step, warp);
+			h += 8 * step;
 		}
-		if (h < DECODE_HEADS)
-			decode_ask_splits(a, t, first, t->first_head + h,
-					  &next);
-		if (from == 0) {
+		if (now.h >= DECODE_HEADS)
+			continue;
+		if (now.first == 0) {
 			g = decode_finish_lse(a, t, head, now.lse);
-			weight = g_exp2(now.lse - g);
 			UNROLL
 			for (i = 0; i < 16; i++)
 				sum[i] = 0.0f;
 		}
+		if (now.first % 32 == 0)
+			weight = g_exp2(now.lse - g);
 		UNROLL
 		for (r = 0; r < DECODE_AT_ONCE; r++) {
-			const uint32_t split = from + r;
-			const float w =
-				split < 32 ? g_float(g_shuffle(g_bits(weight),
-							       split))
-					   : g_exp2(decode_split_lse(
-							    a, t, split, head) -
-						    g);
+			const float w = g_float(g_shuffle(
+				g_bits(weight), (now.first + r) % 32));
 
 			decode_add_split(now.x[r][0], w, sum);
 			decode_add_split(now.x[r][1], w, sum + 8);
 		}
-		if (first == 0)
+		if (now.first + DECODE_AT_ONCE >= t->count)
 			decode_finish_out(a, t, head, sum);
 	}
 }

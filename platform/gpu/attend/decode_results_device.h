@@ -101,7 +101,8 @@ decode_stage_bf16(const PRIVATE decode_worker *w, uint32_t tile,
 /* Writes these results to `to`, where the warp's first head lies, by half rows.
  * The first `heads` of the warp's 16 heads exist. Bit 4 (h % 8) + h / 8 of
  * `empty` says that head h has no key. Its O is 0, or NaN if a key is NaN, and
- * becomes 0. */
+ * becomes 0. The usual case is straight code: it runs once a token, so each
+ * instruction of it counts. */
 FN void
 decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
 		  uint32_t empty, GLOBAL uint16_t *to, int64_t stride)
@@ -113,28 +114,36 @@ decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
 	uint32_t h, n, i;
 
 	to += decode_column(w, lane);
-	NO_UNROLL
-	for (h = 0; h < 16; h += 4) {
-		uint32_t x[4][4];
-
-		UNROLL
-		for (n = 0; n < 4; n++) {
-			const uint32_t row = h % 8 + n;
+	if (UNLIKELY(heads < 16 || empty)) {
+		NO_UNROLL
+		for (h = 0; h < 16 && h < heads; h++) {
+			uint32_t x[4];
 
 			g_local_load128(from + h / 8 * DECODE_OCTET_BYTES +
-						row * 128 +
-						((lane % 8 ^ row) << 4),
-					x[n]);
-		}
-		UNROLL
-		for (n = 0; n < 4; n++) {
-			const uint32_t bit = (h % 8 + n) * 4 + h / 8;
-
+						h % 8 * 128 +
+						((lane % 8 ^ h % 8) << 4),
+					x);
 			UNROLL
 			for (i = 0; i < 4; i++)
-				x[n][i] = empty >> bit & 1u ? 0 : x[n][i];
-			if (h + n < heads)
-				g_store4(to, x[n]);
+				x[i] = empty >> (h % 8 * 4 + h / 8) & 1u ? 0
+									 : x[i];
+			g_store4(to, x);
+			to += stride;
+		}
+		return;
+	}
+	UNROLL
+	for (h = 0; h < 16; h += 8) {
+		uint32_t x[8][4];
+
+		UNROLL
+		for (n = 0; n < 8; n++)
+			g_local_load128(from + h / 8 * DECODE_OCTET_BYTES +
+						n * 128 + ((lane % 8 ^ n) << 4),
+					x[n]);
+		UNROLL
+		for (n = 0; n < 8; n++) {
+			g_store4(to, x[n]);
 			to += stride;
 		}
 	}
