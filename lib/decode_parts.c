@@ -12,9 +12,7 @@
 
 enum {
 	ALIGN = 256,
-	MOST_PARTS = 1 << 30, /* of tile_sched */
-	/* what a token costs besides its blocks, if tokens share parts */
-	OVERHEAD_BLOCKS = 3
+	MOST_PARTS = 1 << 30 /* of tile_sched */
 };
 
 static uint64_t
@@ -41,7 +39,8 @@ overhead_of(uint32_t tokens, uint32_t parts, uint32_t blocks)
 {
 	const uint32_t each = parts / tokens;
 
-	return parts % tokens ? OVERHEAD_BLOCKS : (each - blocks % each) % each;
+	return parts % tokens ? SPMLA_I_SPLIT_OVERHEAD
+			      : (each - blocks % each) % each;
 }
 
 /* Parts that the tokens share evenly, and the rows of their splits. */

@@ -18,6 +18,9 @@ enum {
 	/* the most tokens that parts share, and the most parts */
 	SPMLA_I_SPLIT_TOKENS = 1024,
 	SPMLA_I_SPLIT_HEADS = 64, /* of a block of threads */
+	/* The key blocks that take as long as a change of tokens: what a token
+	 * costs besides its own blocks, if tokens share parts. */
+	SPMLA_I_SPLIT_OVERHEAD = 3,
 	/* Behind whole tokens, the most parts of a token if the decode combines
 	 * its splits: blocks of more splits would not wait for each other, and
 	 * the last one would add them all. */

@@ -91,6 +91,7 @@ decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	const uint32_t before = g_add(counts, 1 + left);
 	uint32_t adds = 0, n;
 
+	g_debug_sleep();
 	if ((before & count_bits) + 1 == t->count) {
 		adds = shares ? own | before >> DECODE_LEFT_AT : 0xffffffffu;
 	} else if (shares && waits) {
@@ -107,6 +108,7 @@ decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 			      count_bits) == t->count)
 			adds = own;
 	}
+	g_debug_sleep();
 	if (g_add(counts + 1, 1) + 1 == t->count)
 		counts[0] = counts[1] = 0;
 	return adds;
@@ -270,7 +272,7 @@ decode_head_to_add(const PRIVATE decode_splits *t, PRIVATE uint32_t *adds,
 
 /* Adds the heads of the splits in `adds`, by 8 warps. While a lane adds some
  * splits of a head, the next ones, or the next head's, are on their way. It is
- * one loop that asks before it adds, because code that runs once comes
+ * one loop that asks before it adds, because code that runs once is fetched
  * slowly. */
 FN void
 decode_add_heads(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,

@@ -212,6 +212,11 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 {
 	LOCAL uint32_t *factors = (LOCAL uint32_t *)w->mem->reach[1];
 	const uint32_t lane = decode_item_lane();
+	const uint32_t scale = g_bits(w->a->s.scale) >> 23;
+	/* The largest exponent of a factor. With it 14 log2 units are a score
+	 * that f32 holds, as wide tiles need. Queries that become 0 by it have
+	 * scores that round to 0. */
+	const uint32_t limit = scale ? scale + 112 : 112 - 23;
 	uint32_t rope = 0, i, j, e;
 
 	if (decode_rope_in_registers(w->format))
@@ -240,6 +245,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		most = g_subgroup_largest(most > of_rope ? most : of_rope);
 		/* Brings the largest value into [1/64, 1/32). */
 		exponent = most < 1 ? 247 : most > 247 ? 1 : 248 - most;
+		exponent = exponent < limit ? exponent : limit;
 		by = g_float(exponent << 23);
 		UNROLL
 		for (j = 0; j < 2; j++) {

@@ -15,12 +15,20 @@
  * weights that lets f16 hold small ones. */
 #define DECODE_REACH  8.0f
 #define DECODE_P_BIAS 7.0f
+#define DECODE_P_UNIT 0x1p-7f /* 2^-DECODE_P_BIAS */
 
 /* The exponent of that factor; bf16 needs none. */
 FN float
 decode_p_bias(decode_format f)
 {
 	return f.code == DECODE_BF16 ? 0.0f : DECODE_P_BIAS;
+}
+
+/* 1 / that factor. */
+FN float
+decode_p_unit(decode_format f)
+{
+	return f.code == DECODE_BF16 ? 1.0f : DECODE_P_UNIT;
 }
 
 /* Adds the sums of both warpgroups, for both. With bf16 rows both also get the
@@ -101,8 +109,8 @@ decode_stage_bf16(const PRIVATE decode_worker *w, uint32_t tile,
 /* Writes these results to `to`, where the warp's first head lies, by half rows.
  * The first `heads` of the warp's 16 heads exist. Bit 4 (h % 8) + h / 8 of
  * `empty` says that head h has no key. Its O is 0, or NaN if a key is NaN, and
- * becomes 0. The usual case is straight code: it runs once a token, so each
- * instruction of it counts. */
+ * becomes 0. The usual case is straight code. It runs once a token, so its
+ * instructions are not cached, and fewer of them are faster than a loop. */
 FN void
 decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
 		  uint32_t empty, GLOBAL uint16_t *to, int64_t stride)
@@ -222,16 +230,18 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	decode_join(w, h);
 	sum = r ? h->sum[1] : h->sum[0];
 	reach = r ? h->reach[1] : h->reach[0];
-	log2_reach = reach * decode_unit_of(w, h, r) - decode_p_bias(w->format);
+	log2_reach = reach * decode_unit_of(w, h, r);
 	empty = sum == 0.0f;
 	if (is && !w->right && decode_item_lane() % 4 < 2)
 		decode_write_lse(w, run, head, split_row,
-				 log2_reach + g_log2(sum),
+				 log2_reach +
+					 g_log2(sum * decode_p_unit(w->format)),
 				 reach * decode_scale_of(w, h, r),
 				 r ? h->largest[1] : h->largest[0], empty);
 	total = sum;
 	if (whole && s->has_sink && is)
-		total += g_sink_weight(a->attn_sink[head], log2_reach);
+		total += g_sink_weight(a->attn_sink[head],
+				       log2_reach - decode_p_bias(w->format));
 	factor = g_div_rn(bias, total);
 	other = g_shuffle_xor_f(factor, 1);
 	by[0] = r ? other : factor;

@@ -708,7 +708,7 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 	mqa_wgmma_place place = {0, own, 0};
 
 	while (mqa_wgmma_next(job, way)) {
-		/* Broadcast, so that each unit does not compute the panel. */
+		/* Broadcast, so that the panel is computed once a token. */
 		const uint32_t buffer = g_broadcast(way->turn & 1u, 0);
 		const g_panel q = g_panel_on(q_panel, buffer * MQA_WGMMA_PAIR *
 							      MQA_WGMMA_TILE);

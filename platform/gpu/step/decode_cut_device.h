@@ -19,7 +19,7 @@
 
 enum {
 	DECODE_CUT_TOKENS = 1024, /* at most; and parts */
-	DECODE_CUT_OVERHEAD = 3   /* see decode_cut_overhead */
+	DECODE_CUT_OVERHEAD = 3   /* SPMLA_I_SPLIT_OVERHEAD */
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -120,7 +120,8 @@ decode_cut_inner(LOCAL const decode_cut *cut, uint32_t p)
 }
 
 /* Finds where part p begins; returns 1 if that is inside a token. Parts share a
- * begin only behind all tokens. */
+ * begin behind all tokens, or in the overhead of one token. Then all but the last
+ * of these have no work. */
 FN uint32_t
 decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
 		 uint32_t parts)

@@ -36,6 +36,8 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_request) == 4 * G_REQUEST_WORDS &&
 
 SPMLA_STATIC_ASSERT((int)DECODE_CUT_TOKENS == (int)SPMLA_I_SPLIT_TOKENS,
 		    "the kernel takes what the plan asks of it");
+SPMLA_STATIC_ASSERT((int)DECODE_CUT_OVERHEAD == (int)SPMLA_I_SPLIT_OVERHEAD,
+		    "the kernel cuts as tile_sched does");
 
 static void
 set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spmla/internal/combine.h"
 #include "tests/emulator/machine.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
@@ -20,22 +21,32 @@ enum {
 	/* In the emulator, and of calls that are slow in it. */
 	EMULATOR_SEEDS = 12,
 	SLOW_SEEDS = 4,
-	LOST = 24, /* the first arrivals of a kernel */
-	ON_GPU = 4 /* of them on a device: each costs a second */
+	LOST = 24,  /* the first arrivals of a kernel */
+	ON_GPU = 4, /* of them on a device: each costs a second */
+	SPLITS = 3, /* of a token */
+	TOKENS = 2,
+	PARTS = TOKENS * SPLITS
 };
 
-/* A call, by what it takes: rows, heads, and a workspace if few tokens are done
- * in one launch. */
+/* A call, by what it takes: rows and heads, and whether few tokens are done in
+ * one launch, or parts whose blocks add up the splits. */
 typedef struct kind {
-	uint32_t layout, heads, few;
+	uint32_t layout, heads, few, parts;
 } kind;
 
-static const kind kinds[] = {
-	{SPMLA_LAYOUT_FP8_DS_MLA, 20, 0}, {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0},
-	{SPMLA_LAYOUT_FP8_DS_MLA, 72, 0}, {SPMLA_LAYOUT_V4_FP8, 20, 0},
-	{SPMLA_LAYOUT_V4_FP8, 64, 0},     {SPMLA_LAYOUT_V4_FP8, 72, 0},
-	{SPMLA_LAYOUT_MLA_BF16, 20, 0},   {SPMLA_LAYOUT_FP8_DS_MLA, 16, 1},
-	{SPMLA_LAYOUT_FP8_DS_MLA, 64, 1}, {SPMLA_LAYOUT_V4_FP8, 16, 1}};
+static const kind kinds[] = {{SPMLA_LAYOUT_FP8_DS_MLA, 20, 0, 0},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, 0},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, 0},
+			     {SPMLA_LAYOUT_V4_FP8, 20, 0, 0},
+			     {SPMLA_LAYOUT_V4_FP8, 64, 0, 0},
+			     {SPMLA_LAYOUT_V4_FP8, 72, 0, 0},
+			     {SPMLA_LAYOUT_MLA_BF16, 20, 0, 0},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 16, 1, 0},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 1, 0},
+			     {SPMLA_LAYOUT_V4_FP8, 16, 1, 0},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, 1},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, 1},
+			     {SPMLA_LAYOUT_V4_FP8, 64, 0, 1}};
 
 /* The kernels of the first kinds have mbarriers. */
 enum { KINDS = sizeof kinds / sizeof kinds[0], WITH_MBARRIERS = 7 };
@@ -44,6 +55,40 @@ static fixture f;
 static decode_world w;
 static v4_world v4;
 static const kind *k;
+static int32_t parts[PARTS * 8], num_splits[TOKENS + 1];
+static float *split_out, *split_lse;
+static uint32_t *workspace;
+
+/* Each token of `blocks` blocks of keys in SPLITS splits, a part each. */
+static void
+cut(spmla_sparse_decode_args *a, uint32_t blocks)
+{
+	uint32_t t, i;
+
+	for (t = 0; t < TOKENS; t++) {
+		for (i = 0; i < SPLITS; i++) {
+			const int32_t row[8] = {
+				(int32_t)t, (int32_t)t,
+				(int32_t)(blocks * i / SPLITS),
+				(int32_t)(blocks * (i + 1) / SPLITS),
+				(int32_t)i};
+
+			memcpy(parts + 8 * (t * SPLITS + i), row, sizeof row);
+		}
+		num_splits[t + 1] = num_splits[t] + SPLITS;
+	}
+	a->workspace_bytes = 4 * spmla_i_combine_words(TOKENS, a->heads);
+	workspace = test_alloc(a->workspace_bytes, 0);
+	split_out = test_alloc((uint64_t)PARTS * a->heads * 2048, 0xFF);
+	split_lse = test_alloc((uint64_t)PARTS * a->heads * 4, 0xFF);
+	a->parts = a->split_rows = PARTS;
+	a->combine = 1;
+	a->workspace = workspace;
+	a->split_out = split_out;
+	a->split_lse = split_lse;
+	a->tile_scheduler_metadata = parts;
+	a->num_splits = num_splits;
+}
 
 /* In the emulator one block, or a cluster, has both tokens of a call that is not
  * done in one launch. Of those that are, 64 heads share blocks: there is room
@@ -51,10 +96,11 @@ static const kind *k;
 static void
 open_kind(int i)
 {
-	uint32_t tokens = kinds[i].few ? 1 : 2;
+	const uint32_t keys = fixture_on_real_gpu(&f) ? 1000 : 130;
+	uint32_t tokens = kinds[i].few ? 1 : TOKENS;
 
 	k = &kinds[i];
-	few_open(&f, k->few ? 16 : 1);
+	few_open(&f, k->few || k->parts ? 16 : 1);
 	if (k->few && k->heads == 64 && fixture_on_real_gpu(&f))
 		tokens = 5;
 	if (k->layout == SPMLA_LAYOUT_V4_FP8) {
@@ -62,13 +108,16 @@ open_kind(int i)
 		v4.a.tokens = tokens;
 		if (k->few)
 			few_lend(&v4.a);
+		if (k->parts)
+			cut(&v4.a, 2 + 1);
 		v4_choose(&v4);
 		return;
 	}
-	decode_open_tokens(&w, k->layout, tokens, k->heads, 64,
-			   fixture_on_real_gpu(&f) ? 1000 : 130);
+	decode_open_tokens(&w, k->layout, tokens, k->heads, 64, keys);
 	if (k->few)
 		few_lend(&w.a);
+	if (k->parts)
+		cut(&w.a, (keys + 63) / 64);
 	decode_choose(&w);
 }
 
@@ -77,6 +126,11 @@ close_kind(void)
 {
 	if (k->few)
 		few_take_back();
+	if (k->parts) {
+		free(workspace);
+		free(split_out);
+		free(split_lse);
+	}
 	if (k->layout == SPMLA_LAYOUT_V4_FP8)
 		v4_close(&v4);
 	else

@@ -43,6 +43,14 @@ setup(void)
 	setup_on(MULTIPROCESSORS);
 }
 
+/* No number of parts a token leaves less than a quarter of these idle, with
+ * five tokens. */
+static void
+setup_uneven(void)
+{
+	setup_on(14);
+}
+
 /* Rounds of two tokens: on Hopper parts share the third. */
 static void
 setup_round(void)
@@ -270,6 +278,16 @@ START_TEST(tokens_that_are_alike_share_no_part)
 }
 END_TEST
 
+START_TEST(tokens_that_share_parts_cost_three_blocks_more)
+{
+	choose_v32(5, 64, 2048);
+	if (fixture_on_gpu() && f.plan.device.sm_count != 14)
+		return;
+	ck_assert_uint_eq(by.parts, fixture_on_cpu() ? 0 : 14);
+	ck_assert_uint_eq(by.overhead_blocks, fixture_on_cpu() ? 0 : 3);
+}
+END_TEST
+
 START_TEST(wrong_calls_are_refused_and_enqueue_nothing)
 {
 	spmla_decode_parts other = SPMLA_DECODE_PARTS_INIT;
@@ -314,6 +332,9 @@ SUITE
 		{the_choice_says_what_the_buffers_take, 3},
 		{tokens_that_are_alike_share_no_part, 2},
 	};
+	const theme_test uneven[] = {
+		{tokens_that_share_parts_cost_three_blocks_more, 1},
+	};
 	const theme_test behind[] = {
 		{parts_behind_whole_tokens_read_their_own_lists, 3},
 		{a_long_list_behind_whole_tokens_is_named, 1},
@@ -323,6 +344,7 @@ SUITE
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
+		THEME("uneven", setup_uneven, teardown, uneven),
 		THEME("behind whole tokens", setup_round, teardown, behind),
 		THEME("error", setup, teardown, error),
 	};

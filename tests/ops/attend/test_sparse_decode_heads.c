@@ -14,7 +14,7 @@
 
 /* From WHOLE on, the heads fill all places of a block, or of a cluster. */
 enum { HEADS = 5, WHOLE = 2, SPLITS = DECODE_MOST_TOKENS + 1 };
-static const uint32_t heads_of[HEADS] = {80, 17, 64, 128, 32};
+static const uint32_t heads_of[HEADS] = {80, 31, 64, 128, 32};
 
 /* The kernels of the last three again, with heads that leave places free: tests
  * of values take these. */
@@ -249,6 +249,46 @@ START_TEST(scales_of_v4_of_any_size_count)
 }
 END_TEST
 
+/* Every key's score is 0, so out is the mean of equal values, up to where f32
+ * ends: so it is with a query of zeros, with a very small one, and with a very
+ * small softmax_scale. */
+START_TEST(scales_count_up_to_the_largest_there_is)
+{
+	static const struct {
+		float scale, q, softmax_scale;
+		int32_t keys;
+	} c[] = {{0x1p127f, 0, 0.1f, 1},        {0x1p121f, 0, 0.1f, 1},
+		 {0x1p118f, 0, 0.1f, 130},      {0x1p114f, 0, 0.1f, 130},
+		 {0x1p118f, 0x1p-133f, 1, 130}, {0x1p118f, 1, 0x1p-140f, 130}};
+	const uint32_t heads = some_of[_i / 6];
+	const uint16_t *out;
+	uint32_t h, d;
+	int32_t i;
+
+	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, 1, heads, 64, 130);
+	for (h = 0; h < heads; h++)
+		for (d = 0; d < REF_DIM; d++)
+			w.q[h * w.a.q_head_stride_elems + d] =
+				test_bf16(c[_i % 6].q);
+	w.a.softmax_scale = c[_i % 6].softmax_scale;
+	for (i = 0; i < c[_i % 6].keys; i++) {
+		decode_put(&w, i, 1.5f, 1);
+		memcpy(decode_row(&w, i) + 512, &c[_i % 6].scale, 4);
+		w.slots[i] = i;
+	}
+	decode_run(&f, &w);
+	for (h = 0; h < heads; h++) {
+		out = decode_out(&w, 0, h);
+		for (d = 0; d < REF_LATENT; d++)
+			ck_assert_uint_eq(
+				out[d],
+				test_bf16(1.5f *
+					  (d < 128 ? c[_i % 6].scale : 1)));
+	}
+	decode_close(&w);
+}
+END_TEST
+
 /* A key whose score is far above all others, at each place of a block: what is
  * dropped or taken twice shows. It is row 130, at another place for each token.
  */
@@ -300,6 +340,7 @@ SUITE
 	};
 	const theme_test values[] = {
 		{scales_of_any_size_count, 12},
+		{scales_count_up_to_the_largest_there_is, 18},
 		{scales_of_v4_of_any_size_count, 9},
 		{one_key_decides_wherever_it_is, 12},
 	};

@@ -144,8 +144,7 @@ START_TEST(a_needle_is_found_wherever_it_lies)
 		for (at = 0; at < r.keys[0] + r.keys[1];) {
 			at = put_needles(tokens, at, place, was);
 			for (way = first; way <= last; way++) {
-				if (!shape_has(&r, &f, batches[i],
-					       (shape_way)way))
+				if (!shape_has(&r, &f, tokens, (shape_way)way))
 					continue;
 				shape_run(&r, &f, tokens, (shape_way)way);
 				for (t = 0; t < tokens; t++)
