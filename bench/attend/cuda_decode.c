@@ -2,11 +2,11 @@
  *
  * The shapes of the attention over a cache. A decode is timed whole, each token
  * by itself, and in parts with the combine behind them, as the library shares
- * tokens and with the fixed splits of the batch-invariant flag; what plans the
- * parts runs once, outside of what is timed, as in the peer's times. Each
- * token's keys are drawn in no order from rows of its own, so that no two
- * tokens share one. Only with the longest lists tokens that are 64 apart share
- * their rows: 690 MB lie between two uses.
+ * tokens, and as with the batch-invariant flag; what plans the parts runs once,
+ * outside of what is timed, as in the peer's times. Each token's keys are drawn
+ * in no order from rows of its own, so that no two tokens share one. Only with
+ * the longest lists tokens that are 64 apart share their rows: 690 MB lie
+ * between two uses.
  */
 #include "bench/cuda.h"
 
@@ -228,11 +228,13 @@ time_decode(gpu *g, uint32_t in_parts)
 		snprintf(how, sizeof how,
 			 dc.by.split_blocks ? "%u fixed splits" : "%u parts",
 			 dc.by.parts);
+	else if (dc.in == &g->fixed)
+		snprintf(how, sizeof how, "whole, batch-invariant");
 	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s",
 		 dc.model, dc.heads, dc.tokens, how);
 	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", dc.model,
 		 dc.heads,
-		 dc.by.split_blocks ? " fixed"
+		 dc.in == &g->fixed ? " fixed"
 		 : in_parts         ? " in parts"
 				    : "");
 	r->batch = dc.tokens;
@@ -259,8 +261,8 @@ choose(world *in)
 		 "decode_parts_choose");
 }
 
-/* Whole, in parts if the library would take parts, and with fixed splits; the
- * slots are there. */
+/* Whole, in parts if the library would take parts, and with the batch-invariant
+ * flag; the slots are there. */
 static void
 one_decode(gpu *g, const decode_shape *s)
 {
@@ -278,10 +280,9 @@ one_decode(gpu *g, const decode_shape *s)
 		table_row(g, whole);
 	}
 	choose(&g->fixed);
-	if (dc.by.parts) {
+	if (dc.by.parts)
 		plan_parts(g);
-		table_row(g, time_decode(g, 1));
-	}
+	table_row(g, time_decode(g, dc.by.parts > 0));
 }
 
 static void
