@@ -152,6 +152,36 @@ START_TEST(a_token_has_the_same_bits_in_every_batch_and_place)
 }
 END_TEST
 
+/* Random lengths, and tokens first .. first + count - 1 of them all. */
+START_TEST(a_token_has_the_same_bits_in_random_batches)
+{
+	uint64_t rng = test_seed();
+	uint32_t way, round, t;
+
+	open_case(_i);
+	cut_lists();
+	for (t = 0; t < tokens; t++) {
+		lens[t] = (int32_t)rng_below(&rng, r.keys[0] + 1);
+		extra_lens[t] = (int32_t)rng_below(&rng, r.keys[1] + 1);
+	}
+	for (way = SHAPE_WORKSPACE; way < SHAPE_WAYS; way++) {
+		const uint64_t results = (uint64_t)tokens * r.a.heads;
+
+		run_some(0, tokens, (shape_way)way);
+		memcpy(out, r.out, results * LATENT * sizeof *out);
+		memcpy(lse, r.lse, results * sizeof *lse);
+		for (round = 0; round < fixture_rounds(50, 3); round++) {
+			const uint32_t first = rng_below(&rng, tokens);
+			const uint32_t n = 1 + rng_below(&rng, tokens - first);
+
+			run_some(first, n, (shape_way)way);
+			expect_same(first, n);
+		}
+	}
+	close_case();
+}
+END_TEST
+
 START_TEST(every_value_is_that_of_dense_attention)
 {
 	uint32_t i, way;
@@ -215,6 +245,7 @@ SUITE
 {
 	const theme_test bits[] = {
 		{a_token_has_the_same_bits_in_every_batch_and_place, CASES},
+		{a_token_has_the_same_bits_in_random_batches, CASES},
 	};
 	const theme_test values[] = {
 		{every_value_is_that_of_dense_attention, CASES},
