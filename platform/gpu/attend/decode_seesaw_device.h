@@ -273,9 +273,9 @@ decode_weights(decode_format f, const PRIVATE float *score,
 		float most = reach[i];
 
 		/* A wide tile has large values, so its weights are made small:
-		 * f32 then holds O up to 2^115, and f16 holds the weights that
-		 * matter. With a query of zeros the unit is so small that f32
-		 * has no such score. The largest score there is must do. */
+		 * f32 then holds O of 2^14 values up to 2^115, and f16 holds
+		 * the weights that matter. With values beyond 2^117 f32 may
+		 * have no such score. The largest score there is must do. */
 		if (wide) {
 			const float up =
 				most + 14.0f / g_float(g_here(g_bits(unit[i])));

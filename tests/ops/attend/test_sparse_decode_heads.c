@@ -289,6 +289,32 @@ START_TEST(scales_count_up_to_the_largest_there_is)
 }
 END_TEST
 
+/* Its score, times the query's factor, is beyond f32. */
+START_TEST(the_largest_key_is_not_lost)
+{
+	const float scale = 0x1p127f;
+	uint32_t h, d;
+
+	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, 1, some_of[_i], 64, 3);
+	for (h = 0; h < some_of[_i]; h++)
+		for (d = 0; d < REF_DIM; d++)
+			w.q[h * w.a.q_head_stride_elems + d] =
+				test_bf16(0x1p-110f);
+	decode_put(&w, 5, 1.5f, 1);
+	memcpy(decode_row(&w, 5) + 512, &scale, 4);
+	w.slots[0] = 5;
+	w.slots[1] = w.slots[2] = -1;
+	decode_run(&f, &w);
+	for (h = 0; h < some_of[_i]; h++) {
+		ck_assert(decode_lse(&w, 0, h) > 1e3f);
+		for (d = 0; d < REF_LATENT; d++)
+			ck_assert(test_bf16_value(decode_out(&w, 0, h)[d]) >=
+				  (d < 128 ? 0x1p127f : 1));
+	}
+	decode_close(&w);
+}
+END_TEST
+
 /* A key whose score is far above all others, at each place of a block: what is
  * dropped or taken twice shows. It is row 130, at another place for each token.
  */
@@ -341,6 +367,7 @@ SUITE
 	const theme_test values[] = {
 		{scales_of_any_size_count, 12},
 		{scales_count_up_to_the_largest_there_is, 18},
+		{the_largest_key_is_not_lost, 3},
 		{scales_of_v4_of_any_size_count, 9},
 		{one_key_decides_wherever_it_is, 12},
 	};
