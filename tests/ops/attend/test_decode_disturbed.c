@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spmla/internal/combine.h"
 #include "tests/emulator/machine.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/ops/attend/decode_world.h"
 #include "tests/ops/attend/few_rig.h"
+#include "tests/ops/attend/parts_rig.h"
 #include "tests/ops/attend/v4_decode_world.h"
 
 enum {
@@ -24,8 +24,7 @@ enum {
 	LOST = 24,  /* the first arrivals of a kernel */
 	ON_GPU = 4, /* of them on a device: each costs a second */
 	SPLITS = 3, /* of a token */
-	TOKENS = 2,
-	PARTS = TOKENS * SPLITS
+	TOKENS = 2
 };
 
 /* A call, by what it takes: rows and heads, and whether few tokens are done in
@@ -55,52 +54,27 @@ static fixture f;
 static decode_world w;
 static v4_world v4;
 static const kind *k;
-static int32_t parts[PARTS * 8], num_splits[TOKENS + 1];
-static float *split_out, *split_lse;
-static uint32_t *workspace;
+static parts_rig p;
 
-/* Each token of `blocks` blocks of keys in SPLITS splits, a part each. */
+/* Splits of a token of `blocks` blocks. */
 static void
 cut(spmla_sparse_decode_args *a, uint32_t blocks)
 {
-	uint32_t t, i;
-
-	for (t = 0; t < TOKENS; t++) {
-		for (i = 0; i < SPLITS; i++) {
-			const int32_t row[8] = {
-				(int32_t)t, (int32_t)t,
-				(int32_t)(blocks * i / SPLITS),
-				(int32_t)(blocks * (i + 1) / SPLITS),
-				(int32_t)i};
-
-			memcpy(parts + 8 * (t * SPLITS + i), row, sizeof row);
-		}
-		num_splits[t + 1] = num_splits[t] + SPLITS;
-	}
-	a->workspace_bytes = 4 * spmla_i_combine_words(TOKENS, a->heads);
-	workspace = test_alloc(a->workspace_bytes, 0);
-	split_out = test_alloc((uint64_t)PARTS * a->heads * 2048, 0xFF);
-	split_lse = test_alloc((uint64_t)PARTS * a->heads * 4, 0xFF);
-	a->parts = a->split_rows = PARTS;
-	a->combine = 1;
-	a->workspace = workspace;
-	a->split_out = split_out;
-	a->split_lse = split_lse;
-	a->tile_scheduler_metadata = parts;
-	a->num_splits = num_splits;
+	parts_lend(&p, a);
+	parts_cut(&p, a, blocks, SPLITS);
 }
 
 /* In the emulator one block, or a cluster, has both tokens of a call that is not
- * done in one launch. Of those that are, 64 heads share blocks: there is room
- * for no more blocks. */
+ * done in one launch; parts have one each. Where few tokens are done in one
+ * launch, 64 heads share blocks: there is room for no more blocks. */
 static void
 open_kind(int i)
 {
-	const uint32_t keys = fixture_on_real_gpu(&f) ? 1000 : 130;
-	uint32_t tokens = kinds[i].few ? 1 : TOKENS;
+	uint32_t tokens = kinds[i].few ? 1 : TOKENS, keys;
 
 	k = &kinds[i];
 	few_open(&f, k->few || k->parts ? 16 : 1);
+	keys = fixture_on_real_gpu(&f) ? 1000 : 130;
 	if (k->few && k->heads == 64 && fixture_on_real_gpu(&f))
 		tokens = 5;
 	if (k->layout == SPMLA_LAYOUT_V4_FP8) {
@@ -126,11 +100,9 @@ close_kind(void)
 {
 	if (k->few)
 		few_take_back();
-	if (k->parts) {
-		free(workspace);
-		free(split_out);
-		free(split_lse);
-	}
+	if (k->parts)
+		parts_take_back(&p, k->layout == SPMLA_LAYOUT_V4_FP8 ? &v4.a
+								     : &w.a);
 	if (k->layout == SPMLA_LAYOUT_V4_FP8)
 		v4_close(&v4);
 	else

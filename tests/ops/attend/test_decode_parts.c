@@ -43,8 +43,8 @@ setup(void)
 	setup_on(MULTIPROCESSORS);
 }
 
-/* No number of parts a token leaves less than a quarter of these idle, with
- * five tokens. */
+/* 14 parts for five tokens: two each would leave four idle, more than a
+ * quarter. */
 static void
 setup_uneven(void)
 {

@@ -12,17 +12,14 @@
 #include "tests/emulator/machine.h"
 #include "tests/harness/themes.h"
 #include "tests/ops/attend/decode_world.h"
+#include "tests/ops/attend/parts_rig.h"
 #include "tests/ops/attend/v4_decode_world.h"
-
-enum { MOST_PARTS = 256 };
 
 static fixture f;
 static decode_world v32;
 static v4_world v4;
 static spmla_sparse_decode_args *a; /* of the world that is open */
-static uint32_t *workspace;
-static int32_t parts[MOST_PARTS * 8], num_splits[V4_TOKENS + 1];
-static float *split_out, *split_lse;
+static parts_rig p;
 
 static void
 setup(void)
@@ -43,50 +40,18 @@ teardown(void)
 }
 
 static void
-lend(void)
-{
-	const uint64_t words = spmla_i_combine_words(a->tokens, a->heads);
-
-	a->combine = 1;
-	workspace = test_alloc(words * 4, 0);
-	a->workspace = workspace;
-	a->workspace_bytes = words * 4;
-	a->split_rows = a->tokens + MOST_PARTS;
-	split_out = test_alloc((uint64_t)a->split_rows * a->heads * 2048, 0xFF);
-	split_lse = test_alloc((uint64_t)a->split_rows * a->heads * 4, 0xFF);
-	a->split_out = split_out;
-	a->split_lse = split_lse;
-	a->tile_scheduler_metadata = parts;
-	a->num_splits = num_splits;
-}
-
-/* Fails the test if the workspace is not as clean as it was. */
-static void
-take_back(void)
-{
-	const uint64_t words = spmla_i_combine_words(a->tokens, a->heads);
-	uint64_t i;
-
-	for (i = 0; i < words; i++)
-		ck_assert_uint_eq(workspace[i], 0);
-	free(workspace);
-	free(split_out);
-	free(split_lse);
-}
-
-static void
 open_v32(uint32_t heads, uint32_t topk)
 {
 	decode_open(&v32, SPMLA_LAYOUT_FP8_DS_MLA, heads, 64, topk);
 	decode_choose(&v32);
 	a = &v32.a;
-	lend();
+	parts_lend(&p, a);
 }
 
 static void
 close_v32(void)
 {
-	take_back();
+	parts_take_back(&p, a);
 	decode_close(&v32);
 }
 
@@ -96,37 +61,14 @@ open_v4(uint32_t heads)
 	v4_open(&v4, heads, 64, 300, 2, 150);
 	v4_choose(&v4);
 	a = &v4.a;
-	lend();
+	parts_lend(&p, a);
 }
 
 static void
 close_v4(void)
 {
-	take_back();
+	parts_take_back(&p, a);
 	v4_close(&v4);
-}
-
-/* Each token of `blocks` blocks that is not whole in so many splits, a part
- * each. */
-static void
-cut(uint32_t blocks, uint32_t splits)
-{
-	uint32_t t, i;
-
-	a->parts = 0;
-	for (t = 0; t < a->tokens - a->whole_tokens; t++) {
-		for (i = 0; i < splits; i++) {
-			const int32_t row[8] = {
-				(int32_t)t, (int32_t)t,
-				(int32_t)(blocks * i / splits),
-				(int32_t)(blocks * (i + 1) / splits),
-				(int32_t)i};
-
-			ck_assert_uint_lt(a->parts, MOST_PARTS);
-			memcpy(parts + 8 * a->parts++, row, sizeof row);
-		}
-		num_splits[t + 1] = num_splits[t] + (int32_t)splits;
-	}
 }
 
 /* One part for all but the last block of the last token: a block that has other
@@ -141,12 +83,12 @@ cut_across(uint32_t blocks)
 		{last, last, (int32_t)blocks - 1, (int32_t)blocks, 1}};
 	uint32_t t;
 
-	memcpy(parts, rows, sizeof rows);
+	memcpy(p.rows, rows, sizeof rows);
 	a->parts = 3;
-	num_splits[0] = 0;
+	p.num_splits[0] = 0;
 	for (t = 0; t < a->tokens; t++)
-		num_splits[t + 1] =
-			num_splits[t] + (t == 0) + ((int32_t)t == last) + 1;
+		p.num_splits[t + 1] =
+			p.num_splits[t] + (t == 0) + ((int32_t)t == last) + 1;
 }
 
 static const struct {
@@ -157,7 +99,7 @@ static const struct {
 START_TEST(splits_of_v32_add_up_to_dense_attention)
 {
 	open_v32(shapes[_i].heads, 260);
-	cut(5, shapes[_i].splits);
+	parts_cut(&p, a, 5, shapes[_i].splits);
 	decode_check(&f, &v32);
 	close_v32();
 }
@@ -170,7 +112,7 @@ START_TEST(splits_of_v4_add_up_to_dense_attention)
 	v4.sink[1] = -INFINITY;
 	v4.sink[2] = 3;
 	a->attn_sink = v4.sink;
-	cut(8, shapes[_i].splits);
+	parts_cut(&p, a, 8, shapes[_i].splits);
 	v4_check(&f, &v4);
 	close_v4();
 }
@@ -195,10 +137,10 @@ START_TEST(whole_tokens_come_first)
 	open_v4(heads);
 	a->whole_tokens = V4_TOKENS - 1;
 	a->workspace_bytes = 4 * words;
-	memset(workspace + words, 0x5A, 4 * (all - words));
-	cut(8, 4);
+	memset(p.workspace + words, 0x5A, 4 * (all - words));
+	parts_cut(&p, a, 8, 4);
 	v4_check(&f, &v4);
-	memset(workspace + words, 0, 4 * (all - words));
+	memset(p.workspace + words, 0, 4 * (all - words));
 	close_v4();
 }
 END_TEST
@@ -210,8 +152,8 @@ START_TEST(a_bad_part_behind_a_whole_token_is_named)
 
 	open_v4(64);
 	a->whole_tokens = 1;
-	cut(8, 2);
-	memcpy(parts + 8 * a->parts++, bad, sizeof bad);
+	parts_cut(&p, a, 8, 2);
+	memcpy(p.rows + 8 * a->parts++, bad, sizeof bad);
 	v4_check(&f, &v4);
 	ck_assert_uint_eq(fixture_status(&f).count, 1);
 	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
@@ -230,7 +172,7 @@ START_TEST(empty_tokens_are_empty)
 	a->topk_lens = v4.lens;
 	a->extra_topk_lens = v4.extra_lens;
 	a->empty_lse = (uint32_t)_i;
-	cut(8, 4);
+	parts_cut(&p, a, 8, 4);
 	v4_check(&f, &v4);
 	close_v4();
 }
@@ -244,7 +186,7 @@ START_TEST(bits_do_not_depend_on_which_blocks_run_together)
 	uint32_t i;
 
 	open_v32(128, 260);
-	cut(5, 4);
+	parts_cut(&p, a, 5, 4);
 	for (i = 0; i < 4; i++) {
 		emulator_live(live[i]);
 		memset(v32.out, 0, v32.out_elems * 2);
@@ -264,12 +206,12 @@ END_TEST
 START_TEST(a_workspace_that_is_too_small_is_not_used)
 {
 	open_v32(128, 260);
-	cut(5, 4);
+	parts_cut(&p, a, 5, 4);
 	a->workspace_bytes -= 4;
-	memset(workspace, 0x5A, a->workspace_bytes);
+	memset(p.workspace, 0x5A, a->workspace_bytes);
 	decode_check(&f, &v32);
-	ck_assert_uint_eq(workspace[0], 0x5A5A5A5A);
-	memset(workspace, 0, a->workspace_bytes);
+	ck_assert_uint_eq(p.workspace[0], 0x5A5A5A5A);
+	memset(p.workspace, 0, a->workspace_bytes);
 	close_v32();
 }
 END_TEST

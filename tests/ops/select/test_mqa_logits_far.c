@@ -100,51 +100,97 @@ START_TEST(a_context_of_a_million_keys_is_scored_to_its_end)
 }
 END_TEST
 
+/* A call of many tokens, whose rows of logits are `wide` apart. */
+typedef struct many {
+	uint8_t *q;
+	float *weights, *logits, untouched;
+	int32_t *row, *lens;
+	int64_t *starts;
+} many;
+
+enum { MANY_HEADS = 8 };
+
+static void
+many_open(many *m, uint32_t tokens, uint32_t wide)
+{
+	const uint32_t heads = tokens * MANY_HEADS;
+	uint32_t t;
+
+	mqa_check(&f, &w);
+	m->q = test_alloc(heads * 128, 0);
+	m->weights = test_alloc(heads * sizeof *m->weights, 0);
+	m->row = test_alloc(tokens * sizeof *m->row, 0);
+	m->lens = test_alloc(tokens * sizeof *m->lens, 0);
+	m->starts = test_alloc(tokens * sizeof *m->starts, 0);
+	m->logits = test_alloc(tokens * wide * sizeof *m->logits, 0x5A);
+	m->untouched = m->logits[0];
+	for (t = 0; t < tokens; t++)
+		m->starts[t] = wide * (int64_t)t;
+	w.a.tokens = tokens;
+	w.a.q = m->q;
+	w.a.weights = m->weights;
+	w.a.token_row = m->row;
+	w.a.context_lens = m->lens;
+	w.a.row_starts = m->starts;
+	w.a.logits_elems = tokens * wide;
+	w.a.logits = m->logits;
+}
+
+static void
+many_close(many *m)
+{
+	free(m->q);
+	free(m->weights);
+	free(m->row);
+	free(m->lens);
+	free(m->starts);
+	free(m->logits);
+}
+
+/* Token t has the query and the row of token `of` of the world, and so many of
+ * its keys. */
+static void
+put_one(many *m, uint32_t t, uint32_t of, int32_t len)
+{
+	const uint32_t bytes = MANY_HEADS * 128;
+
+	memcpy(m->q + t * bytes, w.q + of * bytes, bytes);
+	memcpy(m->weights + t * MANY_HEADS, w.weights + of * MANY_HEADS,
+	       MANY_HEADS * sizeof *w.weights);
+	m->row[t] = w.token_row[of];
+	m->lens[t] = len;
+}
+
+/* The first `len` of the `wide` logits of token t are token `of`'s. */
+static void
+expect_one(const many *m, uint32_t t, uint32_t wide, uint32_t of, int32_t len)
+{
+	uint32_t n;
+
+	for (n = 0; n < wide; n++)
+		ck_assert_mem_eq(&m->logits[t * wide + n],
+				 (int32_t)n < len ? &w.logits[w.starts[of] + n]
+						  : &m->untouched,
+				 sizeof m->untouched);
+}
+
 /* All have the query and the row of token 0, and three of its keys, if any. */
 START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 {
-	enum { MANY = 4100, HEADS = 8 };
-	uint8_t *q = test_alloc(MANY * HEADS * 128, 0);
-	float *weights = test_alloc(MANY * HEADS * sizeof *weights, 0);
-	int32_t *row = test_alloc(MANY * sizeof *row, 0);
-	int32_t *lens = test_alloc(MANY * sizeof *lens, 0);
-	int64_t *starts = test_alloc(MANY * sizeof *starts, 0);
-	float *logits = test_alloc(MANY * 4 * sizeof *logits, 0x5A);
-	const float untouched = logits[0];
-	uint32_t t, n;
+	enum { MANY = 4100, WIDE = 4 };
+	uint32_t t;
+	many m;
 
-	mqa_check(&f, &w);
-	for (t = 0; t < MANY; t++) {
-		memcpy(q + t * HEADS * 128, w.q, HEADS * 128);
-		memcpy(weights + t * HEADS, w.weights, HEADS * sizeof *weights);
-		row[t] = t == 4097 ? -1 : w.token_row[0];
-		lens[t] = t % 100 == 7 || t > 4090 ? 3 : 0;
-		starts[t] = 4 * (int64_t)t;
-	}
-	w.a.tokens = MANY;
-	w.a.q = q;
-	w.a.weights = weights;
-	w.a.token_row = row;
-	w.a.context_lens = lens;
-	w.a.row_starts = starts;
-	w.a.logits_elems = MANY * 4;
-	w.a.logits = logits;
+	many_open(&m, MANY, WIDE);
+	for (t = 0; t < MANY; t++)
+		put_one(&m, t, 0, t % 100 == 7 || t > 4090 ? 3 : 0);
+	m.row[4097] = -1;
 	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
 	for (t = 0; t < MANY; t++)
-		for (n = 0; n < 4; n++)
-			ck_assert_mem_eq(&logits[t * 4 + n],
-					 t != 4097 && (int32_t)n < lens[t]
-						 ? &w.logits[w.starts[0] + n]
-						 : &untouched,
-					 sizeof untouched);
+		expect_one(&m, t, WIDE, 0, t == 4097 ? 0 : m.lens[t]);
 	ck_assert_uint_eq(fixture_status(&f).count, 1);
 	mqa_expect_status(&f, SPMLA_FAULT_ROW, 4097);
-	free(q);
-	free(weights);
-	free(row);
-	free(lens);
-	free(starts);
-	free(logits);
+	many_close(&m);
 }
 END_TEST
 
@@ -152,53 +198,22 @@ END_TEST
  * next wherever its warps are. Some neighbours share a row. */
 START_TEST(a_token_behind_others_is_scored_as_alone)
 {
-	enum { MANY = 600, HEADS = 8, WIDE = 160 };
-	uint8_t *q = test_alloc(MANY * HEADS * 128, 0);
-	float *weights = test_alloc(MANY * HEADS * sizeof *weights, 0);
-	int32_t *row = test_alloc(MANY * sizeof *row, 0);
-	int32_t *lens = test_alloc(MANY * sizeof *lens, 0);
-	int64_t *starts = test_alloc(MANY * sizeof *starts, 0);
-	float *logits = test_alloc(MANY * WIDE * sizeof *logits, 0x5A);
-	const float untouched = logits[0];
-	int32_t t, n;
+	enum { MANY = 600, WIDE = 160 };
+	uint32_t t, of;
+	many m;
 
-	mqa_check(&f, &w);
+	many_open(&m, MANY, WIDE);
 	for (t = 0; t < MANY; t++) {
-		const int32_t of = t % 5 < 3 ? t % 2 : 0;
-
-		memcpy(q + t * HEADS * 128, w.q + of * HEADS * 128,
-		       HEADS * 128);
-		memcpy(weights + t * HEADS, w.weights + of * HEADS,
-		       HEADS * sizeof *weights);
-		row[t] = w.token_row[of];
-		lens[t] = 1 + t * 37 % w.lens[of];
-		starts[t] = WIDE * (int64_t)t;
+		of = t % 5 < 3 ? t % 2 : 0;
+		put_one(&m, t, of, 1 + (int32_t)(t * 37) % w.lens[of]);
 	}
-	w.a.tokens = MANY;
-	w.a.q = q;
-	w.a.weights = weights;
-	w.a.token_row = row;
-	w.a.context_lens = lens;
-	w.a.row_starts = starts;
-	w.a.logits_elems = MANY * WIDE;
-	w.a.logits = logits;
 	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
 	for (t = 0; t < MANY; t++) {
-		const float *alone =
-			w.logits + w.starts[row[t] == w.token_row[1]];
-
-		for (n = 0; n < WIDE; n++)
-			ck_assert_mem_eq(&logits[t * WIDE + n],
-					 n < lens[t] ? alone + n : &untouched,
-					 sizeof untouched);
+		of = t % 5 < 3 ? t % 2 : 0;
+		expect_one(&m, t, WIDE, of, m.lens[t]);
 	}
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	free(q);
-	free(weights);
-	free(row);
-	free(lens);
-	free(starts);
-	free(logits);
+	many_close(&m);
 }
 END_TEST
 
