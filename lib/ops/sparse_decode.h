@@ -138,7 +138,7 @@ typedef struct spmla_sparse_decode_args {
  * counts as +inf makes out and lse NaN, one that counts as -inf weighs nothing.
  * A token without keys, or whose every s is -inf, has out = +0 and lse as
  * empty_lse says. Where |v| of a token's keys add up to 2^117, f32 may not hold
- * O and s.
+ * s or O: then out may be infinite and lse too small.
  *
  * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
  * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) +

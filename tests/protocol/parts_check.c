@@ -124,7 +124,7 @@ parts_check(const parts_step *s)
 		for (b = 0; b < blocks_of(s, t); b++)
 			ck_assert_int_eq(seen.blocks[t][b], 1);
 	}
-	/* No theorem: random batches of the tests do not exceed it. */
+	/* Not proven, but no batch of these tests exceeds it. */
 	ck_assert_int_le(most, total / s->parts + 2 * SPMLA_I_SPLIT_OVERHEAD);
 }
 

@@ -127,8 +127,8 @@ decode_rope_in_registers(decode_format f)
 }
 
 /* Whether a cluster does splits of a token in turn. Only fixed splits need it,
- * and they cut tokens of one list only. Without a cluster no registers are left
- * for it. */
+ * and they cut tokens of one list only. Without a cluster it is not measured:
+ * for long no registers were left for it. */
 FN uint32_t
 decode_in_turn(decode_format f, uint32_t cluster)
 {

@@ -382,7 +382,7 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	const uint32_t per_page = s->page_tokens / MQA_WGMMA_UNIT;
-	/* A step of MQA_WGMMA_COPIERS units. */
+	/* A step of MQA_WGMMA_COPIERS units, which are two. */
 	const uint32_t columns = per_page == 1 ? 2 : per_page == 2;
 	const uint32_t parts = per_page > 2 ? 2 : 0;
 	/* Whose turn it is; what stage is next, and whether it was full. */
