@@ -126,13 +126,12 @@ decode_rope_in_registers(decode_format f)
 	return f.rope_byte && f.code != DECODE_BF16;
 }
 
-/* Whether a cluster does splits of a token in turn. Only fixed splits need it,
- * and they cut tokens of one list only. Without a cluster it is not measured:
- * for long no registers were left for it. */
+/* Whether splits of a token are done in turn. Only fixed splits need it, and
+ * they cut tokens of one list only. */
 FN uint32_t
-decode_in_turn(decode_format f, uint32_t cluster)
+decode_in_turn(decode_format f)
 {
-	return cluster == 2 && f.lists == 1;
+	return f.lists == 1;
 }
 
 /* Values of a row that have scales. */

@@ -153,7 +153,7 @@ decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
 		decode_walk_next(l->a, l->format.lists,
 				 (l->a->s.heads + heads - 1) / heads,
 				 g_blocks() / l->cluster,
-				 decode_in_turn(l->format, l->cluster)
+				 decode_in_turn(l->format)
 					 ? *decode_chunk_of(mem, l->rank)
 					 : 1,
 				 &mem->walk, mem->runs, r % DECODE_RUNS);

@@ -101,8 +101,7 @@ FN uint32_t
 decode_keeps_queries(const PRIVATE decode_worker *w,
 		     LOCAL const decode_run *run, LOCAL const decode_run *next)
 {
-	return decode_in_turn(w->format, w->cluster) &&
-	       decode_goes_on(run, next);
+	return decode_in_turn(w->format) && decode_goes_on(run, next);
 }
 
 /* Asks for the queries of a run, by the left warpgroup. A warp has a quarter of

@@ -776,7 +776,7 @@ decode_begin(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 			g_mbarrier_init(&mem->made[i], 1);
 		g_mbarriers_publish();
 		i = 1;
-		if (decode_in_turn(format, cluster)) {
+		if (decode_in_turn(format)) {
 			i = decode_walk_chunk(
 				a, (a->s.heads + heads - 1) / heads, units);
 			*decode_chunk_of(mem, rank) = i;

@@ -23,8 +23,9 @@ static uint16_t *out;
 static float *lse;
 
 /* Case n: the model, then the heads: a block's, few, and a pair of blocks'. The
- * emulator has two pairs, which do a token's splits in turn. Splits of V3.2 have
- * 4 blocks, a token has three (a device: 4, of 8 blocks); V4 has one. */
+ * emulator has four blocks or two pairs, which do a token's splits in turn.
+ * Splits of V3.2 have 4 blocks, a token has three (a device: 4, of 8 blocks); V4
+ * has one. */
 static void
 open_case(int n)
 {
