@@ -560,11 +560,11 @@ START_TEST(output_of_many_tokens_takes_warpgroups_instructions)
 		uint32_t blocks;
 	} c[] = {
 		{SPMLA_O_FP8, 16, "o_group_proj_mma", 2},
-		{SPMLA_O_FP8, 17, "o_group_proj_wgmma64", 1},
+		{SPMLA_O_FP8, 17, "o_group_proj_wgmma64", 2},
 		{SPMLA_O_FP8, 128, "o_group_proj_wgmma64", 2},
 		{SPMLA_O_FP8, 129, "o_group_proj_wgmma", 2},
 		{SPMLA_O_BF16, 16, "o_group_proj_bf16_mma", 2},
-		{SPMLA_O_BF16, 17, "o_group_proj_bf16_wgmma64", 1},
+		{SPMLA_O_BF16, 17, "o_group_proj_bf16_wgmma64", 2},
 		{SPMLA_O_BF16, 128, "o_group_proj_bf16_wgmma64", 2},
 		{SPMLA_O_BF16, 129, "o_group_proj_bf16_wgmma", 2},
 	};

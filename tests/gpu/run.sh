@@ -137,7 +137,7 @@ sanitized=(
 	ops/select/test_mqa_logits_gathered@80
 	ops/select/test_mqa_logits_gathered_mxfp4
 	ops/select/test_mqa_logits_mxfp4@80
-	ops/project/test_o_group_proj
+	ops/project/test_o_group_proj@80
 	ops/step/test_prefill_rows
 	ops/project/test_q_absorb
 	ops/project/test_q_absorb@80
@@ -172,6 +172,7 @@ sanitized=(
 with_wgmma=(
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered
+	ops/project/test_o_group_proj
 	ops/attend/test_sparse_decode
 	ops/attend/test_sparse_decode_combine
 	ops/attend/test_sparse_decode_few

@@ -61,5 +61,6 @@ saw_all racecheck "$(names '(LINE|MMA)')"
 # Those whose blocks wait for each other need more SMs than the substitute has.
 runs 1 synccheck 'mqa_logits_gathered$' \
 	sparse_decode_heads 'sparse_prefill$' 'v4_parts_heads$'
+runs 5 synccheck 'test_o_group_proj$'
 saw_all synccheck "$(names '(WGMMA|PAIR)')"
 exit $bad

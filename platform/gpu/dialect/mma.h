@@ -192,19 +192,6 @@ g_store_matrices(LOCAL uint16_t *row, const PRIVATE uint32_t *x)
 		     : "memory");
 }
 
-/* The inverse of g_load_transposed; Hopper and later only. */
-FN void
-g_store_transposed(LOCAL uint16_t *row, const PRIVATE uint32_t *x)
-{
-	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-
-	asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
-		     "[%0], {%1, %2, %3, %4};"
-		     :
-		     : "r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
-		     : "memory");
-}
-
 FN void
 g_local_store128(LOCAL void *p, const PRIVATE uint32_t *x)
 {
@@ -392,20 +379,6 @@ g_store_matrices(uint16_t *row, const uint32_t *x)
 	mma_rows(row, rows);
 	for (i = 0; i < 4; i++)
 		memcpy(rows[8 * i + g] + 2 * t, x + i, 4);
-}
-
-FN void
-g_store_transposed(uint16_t *row, const uint32_t *x)
-{
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	uint16_t *rows[32];
-	uint32_t i;
-
-	mma_rows(row, rows);
-	for (i = 0; i < 4; i++) {
-		rows[8 * i + 2 * t][g] = (uint16_t)x[i];
-		rows[8 * i + 2 * t + 1][g] = (uint16_t)(x[i] >> 16);
-	}
 }
 
 FN void

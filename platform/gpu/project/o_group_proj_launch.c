@@ -18,8 +18,8 @@ SAME(o_group_proj_wgmma64);
 
 /* Kinds: BF16, or 0 for e4m3. Sizes: tokens; in batch-invariant mode all calls
  * have size 1. Rows and columns: of a tile. Example: on Hopper, 16 tokens
- * take mma.sync, 17 to 128 take one or two tiles of 64 tokens by wgmma, and 129
- * take two tiles of 128. */
+ * take mma.sync, 17 to 128 take tiles of 128 tokens by 64 columns by wgmma, and
+ * 129 take tiles of 128 tokens by 128 columns. */
 enum { BF16 = 1 };
 
 static const spmla_i_gpu_variant variants[] = {
@@ -31,10 +31,10 @@ static const spmla_i_gpu_variant variants[] = {
 	 .columns = O_MMA_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma64,
 	 .kind = BF16,
-	 .most = 2 * O_WGMMA_FEW,
+	 .most = O_WGMMA_TOKENS,
 	 .aligned = 1,
-	 .rows = O_WGMMA_FEW,
-	 .columns = O_WGMMA_COLUMNS},
+	 .rows = O_WGMMA_TOKENS,
+	 .columns = O_WGMMA_FEW},
 	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma,
 	 .kind = BF16,
 	 .aligned = 1,
@@ -55,10 +55,10 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma64,
-	 .most = 2 * O_WGMMA_FEW,
+	 .most = O_WGMMA_TOKENS,
 	 .aligned = 1,
-	 .rows = O_WGMMA_FEW,
-	 .columns = O_WGMMA_COLUMNS},
+	 .rows = O_WGMMA_TOKENS,
+	 .columns = O_WGMMA_FEW},
 	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma,
 	 .aligned = 1,
 	 .rows = O_WGMMA_TOKENS,

@@ -160,7 +160,6 @@ o_mma_shape(uint32_t fp8)
 	o_ring_shape n;
 
 	n.fp8 = fp8;
-	n.item = 0;
 	n.tokens = O_MMA_TOKENS;
 	n.columns = O_MMA_COLUMNS;
 	n.bytes = O_MMA_ROW;
@@ -195,7 +194,7 @@ o_mma_all(const PRIVATE o_proj_params *p, uint32_t fp8, LOCAL uint8_t *local)
 			/* All see the chunk, and have read the one before. */
 			BARRIER();
 			o_ring_copy(p, &n, &r);
-			o_mma_chunk(p, &n, o_ring_chunk(&n, &r, r.from), part,
+			o_mma_chunk(p, &n, o_ring_chunk(&n, r.at, r.from), part,
 				    total);
 			r.from = r.from + 1 == O_MMA_CHUNKS ? 0 : r.from + 1;
 		}

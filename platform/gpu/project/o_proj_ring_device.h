@@ -6,6 +6,7 @@
  * products, also from one tile into the next. A chunk is some bytes of each
  * row, tokens first, then columns. With e4m3 the scales of its parts of 128
  * values follow: for each part one for each token, then one for the columns.
+ * o_ring_* copy for the kernels by mma.sync; those by wgmma have o_wgmma_copy.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
@@ -28,7 +29,6 @@ typedef struct o_proj_params {
 /* Compile-time constants of a kernel. */
 typedef struct o_ring_shape {
 	uint32_t fp8;
-	uint32_t item;   /* first of the O_RING_ITEMS threads that copy */
 	uint32_t tokens; /* of a tile */
 	uint32_t columns;
 	uint32_t bytes; /* of a row in a chunk */
@@ -75,13 +75,19 @@ o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	return tile;
 }
 
+FN uint32_t
+o_tiles(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n)
+{
+	return ((p->s.tokens - 1) / n->tokens + 1) *
+	       (p->s.columns / n->columns) * p->s.groups;
+}
+
 /* Where the chunk in a slot of the ring, and its scales, lie. */
 FN LOCAL uint8_t *
-o_ring_chunk(const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
-	     uint32_t place)
+o_ring_chunk(const PRIVATE o_ring_shape *n, LOCAL uint8_t *ring, uint32_t slot)
 {
-	return r->at +
-	       place * O_RING_CHUNK(n->tokens, n->columns, n->bytes, n->parts);
+	return ring +
+	       slot * O_RING_CHUNK(n->tokens, n->columns, n->bytes, n->parts);
 }
 
 FN LOCAL uint32_t *
@@ -95,7 +101,7 @@ o_ring_scales(const PRIVATE o_ring_shape *n, LOCAL uint8_t *chunk)
 FN uint32_t
 o_ring_scale_token(const PRIVATE o_ring_shape *n)
 {
-	return (g_item() - n->item) % (n->tokens + 1);
+	return g_item() % (n->tokens + 1);
 }
 
 /* The thread's scale of the tile's first part. */
@@ -120,7 +126,7 @@ o_ring_copy_scales(const PRIVATE o_proj_params *p,
 		   const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
 		   LOCAL uint32_t *scales)
 {
-	const uint32_t i = (g_item() - n->item) / (n->tokens + 1);
+	const uint32_t i = g_item() / (n->tokens + 1);
 	const uint32_t t = o_ring_scale_token(n), is_token = t < n->tokens;
 	const uint32_t part = r->chunk * n->parts + i;
 	const int64_t at = is_token ? (int64_t)(p->s.packed ? part / 4 : part) *
@@ -142,11 +148,11 @@ o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	const uint32_t pieces = n->bytes / 16;
 	const uint32_t step = O_RING_ITEMS / pieces; /* rows copied at once */
 	const uint32_t bytes = n->fp8 ? 1 : 2;
-	const uint32_t row = (g_item() - n->item) / pieces;
-	const uint32_t piece = (g_item() - n->item) % pieces;
+	const uint32_t row = g_item() / pieces;
+	const uint32_t piece = g_item() % pieces;
 	const uint32_t row_bytes = p->s.inner * bytes;
 	const uint32_t at = r->chunk * n->bytes + piece * 16;
-	LOCAL uint8_t *chunk = o_ring_chunk(n, r, r->to);
+	LOCAL uint8_t *chunk = o_ring_chunk(n, r->at, r->to);
 	LOCAL uint8_t *to = chunk + row * n->bytes +
 			    (piece ^ o_ring_swizzle(row, n->tokens_by_8)) * 16;
 	GLOBAL const uint8_t *from;
@@ -203,8 +209,7 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	o_ring r = {at, p->o, p->w, 0, {0, 0, 0}, g_block(), 0, 0, 0, 0};
 	uint32_t i;
 
-	r.units = ((p->s.tokens - 1) / n->tokens + 1) *
-		  (p->s.columns / n->columns) * p->s.groups;
+	r.units = o_tiles(p, n);
 	/* A loop, because code that runs once comes slowly. */
 	NO_UNROLL
 	for (i = 0; i < ahead; i++)
