@@ -73,8 +73,8 @@ typedef struct spmla_sparse_decode_args {
 	 * 0 before the first call and is 0 after each; overlapping calls need
 	 * one each (DECODE_WORKSPACE is one).
 	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
-	 * Parts: splits are rounded to bf16. The workspace has 8 bytes per
-	 * token that is not whole and 64 heads; zero it again after bad
+	 * Parts: splits are rounded to bf16. The workspace has 8 * (tokens -
+	 * whole_tokens) * cdiv(heads, 64) bytes; zero it again after bad
 	 * metadata (below).
 	 * It is ignored
 	 * - if it is too small, for FNUZ and MLA_BF16, and for page strides
@@ -161,16 +161,19 @@ typedef struct spmla_sparse_decode_args {
  * lengths then say. If begin_block is below 0, or end_block before begin_block,
  * only existing blocks are done: FAULT_INDEX, row = the token. A split row that
  * is not one of the token's, or >= split_rows, is not written: FAULT_INDEX, row
- * = the token. Tokens that no part covers are not written, unless they are
- * whole.
+ * = the token. With `combine`, a token that has parts but no split rows, or not
+ * all of them (num_splits[r] < 0, num_splits[r + 1] <= num_splits[r] or >
+ * split_rows), has the results of a token without keys: FAULT_INDEX at least
+ * once, row = the token. Tokens that no part covers are not written, unless they
+ * are whole.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and on Hopper on the
  * alignment above.
- * - With parts also on: whether it is whole and where it is split, whether
- *   there is a workspace and,
- *   without SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
+ * - With parts also on: whether it is whole and where it is split, whether the
+ *   workspace is used (above) and, without SPMLA_CONFIG_BATCH_INVARIANT,
+ *   `tokens`.
  * - By tiles (HIP and Level Zero, with SPMLA_CONFIG_ALLOW_UNPROVEN) also on:
  *   heads.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk

@@ -29,8 +29,9 @@ enum { DECODE_PATIENCE = 256 };
 
 enum {
 	/* Words of a token and a group of 64 heads. Word 0: how many blocks
-	 * have arrived; from bit DECODE_LEFT_AT on, which splits left their
-	 * heads. Word 1: how many blocks are done with word 0. */
+	 * have arrived; if blocks wait, from bit DECODE_LEFT_AT on, which
+	 * splits left their heads. Word 1: how many blocks are done with
+	 * word 0. */
 	DECODE_COUNTS = 2,
 	DECODE_LEFT_AT = 12,
 	DECODE_WAITERS = 20, /* with more splits no block waits */
@@ -49,13 +50,6 @@ typedef struct decode_splits {
 	uint32_t count; /* splits */
 	uint32_t own;
 } decode_splits;
-
-/* Whether splits are added up here. */
-FN uint32_t
-decode_combines(const PRIVATE decode_args *a)
-{
-	return a->s.parts && a->workspace;
-}
 
 FN GLOBAL uint32_t *
 decode_counts(const PRIVATE decode_args *a, const PRIVATE decode_splits *t)
@@ -83,9 +77,10 @@ FN uint32_t
 decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	      uint32_t waits)
 {
-	const uint32_t count_bits = (1u << DECODE_LEFT_AT) - 1u;
 	GLOBAL uint32_t *counts = decode_counts(a, t);
 	const uint32_t shares = t->count <= DECODE_WAITERS;
+	const uint32_t count_bits =
+		shares ? (1u << DECODE_LEFT_AT) - 1u : 0xffffffffu;
 	const uint32_t own = shares ? 1u << t->own : 0;
 	const uint32_t left = waits ? 0 : own << DECODE_LEFT_AT;
 	const uint32_t before = g_add(counts, 1 + left);

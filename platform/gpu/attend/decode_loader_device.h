@@ -156,7 +156,8 @@ decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
 				 decode_in_turn(l->format)
 					 ? *decode_chunk_of(mem, l->rank)
 					 : 1,
-				 &mem->walk, mem->runs, r % DECODE_RUNS);
+				 l->rank == 0, &mem->walk, mem->runs,
+				 r % DECODE_RUNS);
 		g_mbarrier_arrive(&mem->made[r % DECODE_MADE]);
 	}
 	g_mbarrier_wait(&mem->made[r % DECODE_MADE], r / DECODE_MADE & 1u);

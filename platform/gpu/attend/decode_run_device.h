@@ -192,6 +192,13 @@ decode_walk_entries(uint32_t len, int32_t begin, int32_t end)
 	return stop > first ? stop - first : 0;
 }
 
+/* Whether splits are added up by their blocks. */
+FN uint32_t
+decode_combines(const PRIVATE decode_args *a)
+{
+	return a->s.parts && a->workspace;
+}
+
 /* Goes to the next token of the piece. Only at the piece's first token `piece`
  * says at which block to begin. Returns 0 if the token writes nothing. */
 FN uint32_t
@@ -221,6 +228,13 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	range = decode_range_of(piece, a->num_splits, a->s.whole_tokens,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
+	if (range.row != DECODE_WHOLE && decode_combines(a) && !range.may_add) {
+		/* Splits without rows cannot be added. The token is empty, and
+		 * each of its parts says so. */
+		range.row = DECODE_WHOLE;
+		range.begin = range.end = 0;
+		range.faults = 1;
+	}
 	to->count = group == 0 ? faults + range.faults : 0;
 	to->row = t;
 	run->bits = group << DECODE_GROUP_AT | DECODE_ENDS;
@@ -251,11 +265,13 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	return 1;
 }
 
-/* Makes the run for a place of the ring, by one lane. */
+/* Makes the run for a place of the ring, by one lane. Of a cluster, one block
+ * `reports` faults. */
 FN void
 decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
-		 uint32_t units, uint32_t chunk, LOCAL decode_walk *walk,
-		 LOCAL decode_run *runs, uint32_t place)
+		 uint32_t units, uint32_t chunk, uint32_t reports,
+		 LOCAL decode_walk *walk, LOCAL decode_run *runs,
+		 uint32_t place)
 {
 	decode_run run = runs[(place + DECODE_RUNS - 1) % DECODE_RUNS];
 	decode_walk w = *walk;
@@ -274,7 +290,7 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 	piece.first_block = piece.split = 0;
 	NO_UNROLL
 	do {
-		faults.count = 0;
+		faults.count = faults.row = 0;
 		found = 0;
 		if ((int32_t)run.token < w.last) {
 			found = decode_walk_token(a, lists, &piece, &w, &run,
@@ -286,7 +302,7 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 			found = 1;
 		}
 		NO_UNROLL
-		for (; faults.count; faults.count--)
+		for (; faults.count && reports; faults.count--)
 			g_fault(a->fault_state, a->fault_status, faults.row,
 				G_FAULT_INDEX);
 	} while (!found);

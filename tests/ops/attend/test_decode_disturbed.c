@@ -28,7 +28,10 @@ enum {
 };
 
 /* A call, by what it takes: rows and heads, and whether few tokens are done in
- * one launch, or parts whose blocks add up the splits. */
+ * one launch, or parts whose blocks add up the splits. IN_TURN: in the emulator
+ * one block, or a cluster, has all parts. */
+enum { AT_ONCE = 1, IN_TURN };
+
 typedef struct kind {
 	uint32_t layout, heads, few, parts;
 } kind;
@@ -43,9 +46,11 @@ static const kind kinds[] = {{SPMLA_LAYOUT_FP8_DS_MLA, 20, 0, 0},
 			     {SPMLA_LAYOUT_FP8_DS_MLA, 16, 1, 0},
 			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 1, 0},
 			     {SPMLA_LAYOUT_V4_FP8, 16, 1, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, 1},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, 1},
-			     {SPMLA_LAYOUT_V4_FP8, 64, 0, 1}};
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, AT_ONCE},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, AT_ONCE},
+			     {SPMLA_LAYOUT_V4_FP8, 64, 0, AT_ONCE},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, IN_TURN},
+			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, IN_TURN}};
 
 /* The kernels of the first kinds have mbarriers. */
 enum { KINDS = sizeof kinds / sizeof kinds[0], WITH_MBARRIERS = 7 };
@@ -65,15 +70,15 @@ cut(spmla_sparse_decode_args *a, uint32_t blocks)
 }
 
 /* In the emulator one block, or a cluster, has both tokens of a call that is not
- * done in one launch; parts have one each. Where few tokens are done in one
- * launch, 64 heads share blocks: there is room for no more blocks. */
+ * done in one launch; parts have one each, unless in turn. Where few tokens are
+ * done in one launch, 64 heads share blocks: there is room for no more blocks. */
 static void
 open_kind(int i)
 {
 	uint32_t tokens = kinds[i].few ? 1 : TOKENS, keys;
 
 	k = &kinds[i];
-	few_open(&f, k->few || k->parts ? 16 : 1);
+	few_open(&f, k->few || k->parts == AT_ONCE ? 16 : 1);
 	keys = fixture_on_real_gpu(&f) ? 1000 : 130;
 	if (k->few && k->heads == 64 && fixture_on_real_gpu(&f))
 		tokens = 5;

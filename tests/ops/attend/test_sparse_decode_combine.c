@@ -145,12 +145,12 @@ START_TEST(whole_tokens_come_first)
 }
 END_TEST
 
-/* Part 4 ends behind the last request. */
+/* Part 4 ends behind the last request. Both blocks of a pair see it. */
 START_TEST(a_bad_part_behind_a_whole_token_is_named)
 {
 	static const int32_t bad[8] = {0, V4_TOKENS - 1, 0, 1, 0};
 
-	open_v4(64);
+	open_v4(_i ? 128 : 64);
 	a->whole_tokens = 1;
 	parts_cut(&p, a, 8, 2);
 	memcpy(p.rows + 8 * a->parts++, bad, sizeof bad);
@@ -160,6 +160,85 @@ START_TEST(a_bad_part_behind_a_whole_token_is_named)
 	ck_assert_uint_eq(fixture_status(&f).row, 4);
 	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
 	close_v4();
+}
+END_TEST
+
+/* The last token's split rows begin before 0, end behind split_rows, fall, or
+ * are none. Its results are those of a token without keys. */
+START_TEST(a_token_without_its_split_rows_is_empty)
+{
+	const int32_t rows = V4_TOKENS + PARTS_MOST, last = V4_TOKENS - 1;
+	const int32_t bad[4][2] = {
+		{-1, 1}, {rows - 1, rows + 1}, {2, 0}, {3, 3}};
+	uint16_t *out;
+	float *lse;
+	uint32_t t, n;
+
+	open_v4(_i / 4 ? 128 : 64);
+	a->whole_tokens = (uint32_t)last;
+	parts_cut(&p, a, 8, 2);
+	for (t = 0; t < V4_TOKENS; t++) {
+		v4.lens[t] = (int32_t)a->topk;
+		v4.extra_lens[t] = (int32_t)a->extra_topk;
+	}
+	a->topk_lens = v4.lens;
+	a->extra_topk_lens = v4.extra_lens;
+	out = test_alloc(v4.out_elems * 2, 0);
+	lse = test_alloc(v4.lse_elems * 4, 0);
+	for (n = 0; n < 2; n++) {
+		v4.lens[last] = n ? (int32_t)a->topk : 0;
+		v4.extra_lens[last] = n ? (int32_t)a->extra_topk : 0;
+		if (n)
+			memcpy(p.num_splits, bad[_i % 4], sizeof bad[0]);
+		memset(v4.out, 0x5A, v4.out_elems * 2);
+		memset(v4.lse, 0x5A, v4.lse_elems * 4);
+		v4_run(&f, &v4);
+		if (n)
+			break;
+		memcpy(out, v4.out, v4.out_elems * 2);
+		memcpy(lse, v4.lse, v4.lse_elems * 4);
+		ck_assert_uint_eq(fixture_status(&f).count, 0);
+	}
+	ck_assert_mem_eq(out, v4.out, v4.out_elems * 2);
+	ck_assert_mem_eq(lse, v4.lse, v4.lse_elems * 4);
+	ck_assert_uint_ge(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
+	ck_assert_uint_eq(fixture_status(&f).row, (uint32_t)last);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	free(out);
+	free(lse);
+	close_v4();
+}
+END_TEST
+
+/* More splits than a count of few splits has bits for. */
+START_TEST(a_token_may_have_thousands_of_splits)
+{
+	enum { SPLITS = 4097 };
+	int32_t *rows = test_alloc(SPLITS * 8 * 4, 0);
+	float *split_out = test_alloc(SPLITS * 2048, 0xFF);
+	float *split_lse = test_alloc(SPLITS * 4, 0xFF);
+	uint32_t i;
+
+	open_v32(1, 260);
+	a->whole_tokens = a->tokens - 1;
+	for (i = 0; i < SPLITS; i++) {
+		const int32_t row[8] = {0, 0, (int32_t)(5 * i / SPLITS),
+					(int32_t)(5 * (i + 1) / SPLITS),
+					(int32_t)i};
+
+		memcpy(rows + 8 * i, row, sizeof row);
+	}
+	a->parts = a->split_rows = SPLITS;
+	p.num_splits[1] = SPLITS;
+	a->tile_scheduler_metadata = rows;
+	a->split_out = split_out;
+	a->split_lse = split_lse;
+	decode_check(&f, &v32);
+	close_v32();
+	free(rows);
+	free(split_out);
+	free(split_lse);
 }
 END_TEST
 
@@ -226,7 +305,9 @@ SUITE
 	};
 	const theme_test edge[] = {
 		{empty_tokens_are_empty, 2},
-		{a_bad_part_behind_a_whole_token_is_named, 1},
+		{a_bad_part_behind_a_whole_token_is_named, 2},
+		{a_token_without_its_split_rows_is_empty, 8},
+		{a_token_may_have_thousands_of_splits, 1},
 		{a_workspace_that_is_too_small_is_not_used, 1},
 	};
 	const theme_test determinism[] = {
