@@ -99,8 +99,9 @@ typedef struct golden_tensor {
 	double *exact;
 	golden_error ours;
 	golden_error theirs;
-	/* Set by an adapter, or 0: the most that ours may be of theirs. */
-	double error_limit;
+	/* Set by an adapter, or 0: what our largest error, and our rms, may be
+	 * of theirs. */
+	double error_limit, rms_limit;
 	/* Set by an adapter that compares by itself: elements that it let be
 	 * other than the kernel's, and why. */
 	uint64_t accepted;

@@ -269,13 +269,15 @@ compare_errors(golden_case *c, const golden_tensor *t)
 {
 	const double limit = t->error_limit;
 
-	if (limit > 0 && (t->ours.rms > limit * t->theirs.rms ||
+	if (limit > 0 && (t->ours.rms > t->rms_limit * t->theirs.rms ||
 			  t->ours.most > limit * t->theirs.most))
 		return golden_fail(c,
-				   "%s: is off exact by rms %.3g, most %.3g; "
-				   "%g times the real kernel's %.3g, %.3g may",
-				   t->name, t->ours.rms, t->ours.most, limit,
-				   t->theirs.rms, t->theirs.most);
+				   "%s: is off exact by rms %.6g, most %.3g; "
+				   "%g times the real kernel's rms %.6g and %g "
+				   "times its most %.3g may",
+				   t->name, t->ours.rms, t->ours.most,
+				   t->rms_limit, t->theirs.rms, limit,
+				   t->theirs.most);
 	return GOLDEN_RAN;
 }
 
