@@ -161,11 +161,12 @@ typedef struct spmla_sparse_decode_args {
  * lengths then say. If begin_block is below 0, or end_block before begin_block,
  * only existing blocks are done: FAULT_INDEX, row = the token. A split row that
  * is not one of the token's, or >= split_rows, is not written: FAULT_INDEX, row
- * = the token. With `combine`, a token that has parts but no split rows, or not
- * all of them (num_splits[r] < 0, num_splits[r + 1] <= num_splits[r] or >
- * split_rows), has the results of a token without keys: FAULT_INDEX at least
- * once, row = the token. Tokens that no part covers are not written, unless they
- * are whole.
+ * = the token. With `combine`, a token that has parts, whose num_splits[r + 1] -
+ * num_splits[r] is not 1, and that has no split rows or not all of them
+ * (num_splits[r] < 0, num_splits[r + 1] <= num_splits[r] or > split_rows), has
+ * the results of a token without keys: FAULT_INDEX at least once, row = the
+ * token. Tokens that no part covers are not written, unless they are whole, nor
+ * is, with `combine`, one of which a split is not written.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.

@@ -167,8 +167,8 @@ sanitized=(
 	protocol/test_tables
 	protocol/test_v4_parts_heads@80
 )
-# Not for racecheck, which does not follow what matrix instructions read by
-# themselves (wgmma), and would tell of races that are none.
+# Not for racecheck, which does not follow mbarriers, nor what matrix instructions
+# read by themselves (wgmma), and would tell of races that are none.
 with_wgmma=(
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered

@@ -228,7 +228,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	range = decode_range_of(piece, a->num_splits, a->s.whole_tokens,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
-	if (range.row != DECODE_WHOLE && decode_combines(a) && !range.may_add) {
+	if (range.lost && decode_combines(a)) {
 		/* Splits without rows cannot be added. The token is empty, and
 		 * each of its parts says so. */
 		range.row = DECODE_WHOLE;

@@ -194,10 +194,10 @@ typedef struct decode_piece {
 /* Blocks [begin, end) of one token; end is -1 where nothing is written. */
 typedef struct decode_range {
 	int32_t begin, end;
-	uint32_t row;     /* split row, or DECODE_WHOLE */
-	int32_t split;    /* which of the token's it is */
-	uint32_t faults;  /* how many faults the metadata have */
-	uint32_t may_add; /* the token has splits, and rows for all of them */
+	uint32_t row;    /* split row, or DECODE_WHOLE */
+	int32_t split;   /* which of the token's it is */
+	uint32_t faults; /* how many faults the metadata have */
+	uint32_t lost;   /* its splits, not one, have no rows, or not all */
 } decode_range;
 
 /* Stands for a split row where results are the token's own. */
@@ -253,7 +253,7 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	r.row = DECODE_WHOLE;
 	r.split = 0;
 	r.faults = 0;
-	r.may_add = 0;
+	r.lost = 0;
 	if (t < whole)
 		return r;
 	r.end = 0x7fffffff;
@@ -269,7 +269,8 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	from = num_splits[t - whole];
 	next = num_splits[t - whole + 1];
 	row = from + split;
-	r.may_add = from >= 0 && next - from > 1 && next <= (int64_t)split_rows;
+	r.lost = next - from != 1 &&
+		 (from < 0 || next <= from || next > (int64_t)split_rows);
 	if (next - from != 1)
 		r.row = (uint32_t)row;
 	if (split < 0 || row < 0 || row >= next ||

@@ -166,7 +166,8 @@ g_debug_arrives(void)
 	volatile g_debug_block *b = g_debug_here();
 
 	g_debug_pause();
-	return atomicAdd((uint32_t *)&b->arrivals, 1) != b->lost;
+	return !g_debug_begun() ||
+	       atomicAdd((uint32_t *)&b->arrivals, 1) != b->lost;
 }
 
 /* ---- waits that end ------------------------------------------------------ */

@@ -10,8 +10,9 @@
  *
  * The hard idea: threads that copy do nothing else. A fence of shared memory
  * waits for all copies that its thread has under way, so a thread that copies
- * and fences runs no further ahead than one copy. Barriers say when a chunk is
- * there and when all have read it.
+ * and fences runs no further ahead than one copy. With bf16 the threads that
+ * multiply fence what others copied. Barriers say when a chunk is there and when
+ * all have read it.
  *
  * A sum is made of parts of 128 values: matrix instructions add up a part, and
  * parts, times their scales, are added in order. So a token's bits do not
@@ -88,8 +89,8 @@ enum {
 
 enum {
 	/* Registers of a thread. Together they are the 512 x 128 that the
-	 * block has from its launch on: nothing gives it more, and front
-	 * threads would wait for ever. */
+	 * block has from its launch on. With a larger sum, threads in front
+	 * would wait for ever. */
 	O_WGMMA_FRONT_REGISTERS = 192,
 	O_WGMMA_BACK_REGISTERS = 64,
 	O_WGMMA_IN_FRONT = 1, /* a named barrier */
@@ -177,8 +178,8 @@ typedef struct o_wgmma_rows {
 	GLOBAL const uint32_t *w_scale;
 } o_wgmma_rows;
 
-/* Finds the thread's rows of a tile. Behind the last token they are its rows,
- * whose sums are not stored. */
+/* Finds the thread's rows of a tile. A row behind the last token is the last
+ * token's again; its sums are not stored. */
 FN void
 o_wgmma_rows_of(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
 		uint32_t unit, uint32_t item, PRIVATE o_wgmma_rows *rows)

@@ -6,7 +6,8 @@
  * products, also from one tile into the next. A chunk is some bytes of each
  * row, tokens first, then columns. With e4m3 the scales of its parts of 128
  * values follow: for each part one for each token, then one for the columns.
- * o_ring_* copy for the kernels by mma.sync; those by wgmma have o_wgmma_copy.
+ * o_ring_begin and o_ring_copy are for the kernels by mma.sync; those by wgmma
+ * have o_wgmma_copy.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H

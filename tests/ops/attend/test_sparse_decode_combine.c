@@ -164,17 +164,19 @@ START_TEST(a_bad_part_behind_a_whole_token_is_named)
 END_TEST
 
 /* The last token's split rows begin before 0, end behind split_rows, fall, or
- * are none. Its results are those of a token without keys. */
+ * are none. Its results are those of a token without keys. Only its first part
+ * sees the last ones, whose row has all bits. */
 START_TEST(a_token_without_its_split_rows_is_empty)
 {
 	const int32_t rows = V4_TOKENS + PARTS_MOST, last = V4_TOKENS - 1;
-	const int32_t bad[4][2] = {
-		{-1, 1}, {rows - 1, rows + 1}, {2, 0}, {3, 3}};
+	const int32_t bad[6][2] = {{-1, 1},  {rows - 1, rows + 1},
+				   {2, 0},   {3, 3},
+				   {-1, -1}, {-1, -3}};
 	uint16_t *out;
 	float *lse;
 	uint32_t t, n;
 
-	open_v4(_i / 4 ? 128 : 64);
+	open_v4(_i / 6 ? 128 : 64);
 	a->whole_tokens = (uint32_t)last;
 	parts_cut(&p, a, 8, 2);
 	for (t = 0; t < V4_TOKENS; t++) {
@@ -189,7 +191,9 @@ START_TEST(a_token_without_its_split_rows_is_empty)
 		v4.lens[last] = n ? (int32_t)a->topk : 0;
 		v4.extra_lens[last] = n ? (int32_t)a->extra_topk : 0;
 		if (n)
-			memcpy(p.num_splits, bad[_i % 4], sizeof bad[0]);
+			memcpy(p.num_splits, bad[_i % 6], sizeof bad[0]);
+		if (n && _i % 6 >= 4)
+			a->parts = 1;
 		memset(v4.out, 0x5A, v4.out_elems * 2);
 		memset(v4.lse, 0x5A, v4.lse_elems * 4);
 		v4_run(&f, &v4);
@@ -306,7 +310,7 @@ SUITE
 	const theme_test edge[] = {
 		{empty_tokens_are_empty, 2},
 		{a_bad_part_behind_a_whole_token_is_named, 2},
-		{a_token_without_its_split_rows_is_empty, 8},
+		{a_token_without_its_split_rows_is_empty, 12},
 		{a_token_may_have_thousands_of_splits, 1},
 		{a_workspace_that_is_too_small_is_not_used, 1},
 	};

@@ -35,7 +35,7 @@ END_TEST
  * tile begins at another place of its ring. */
 START_TEST(inner_may_be_any_number_of_parts)
 {
-	static const uint32_t shapes[3][2] = {{2, 1}, {20, 1}, {131, 3}};
+	static const uint32_t shapes[3][2] = {{2, 1}, {41, 3}, {131, 3}};
 	const uint32_t *n = shapes[_i / 2];
 	uint32_t parts;
 
