@@ -27,11 +27,12 @@ enum {
 	TOKENS = 2
 };
 
-/* A call, by what it takes: rows and heads, and whether few tokens are done in
- * one launch, or parts whose blocks add up the splits. IN_TURN: in the emulator
- * one block, or a cluster, has all parts. */
+/* How parts are done: each by its own block or cluster, or, in the emulator, all
+ * by one. */
 enum { AT_ONCE = 1, IN_TURN };
 
+/* A call, by what it takes: rows and heads, and whether few tokens are done in
+ * one launch, or parts whose blocks add up the splits. */
 typedef struct kind {
 	uint32_t layout, heads, few, parts;
 } kind;
