@@ -229,8 +229,9 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
 	if (range.lost && decode_combines(a)) {
-		/* Splits without rows cannot be added. The token is empty, and
-		 * each of its parts says so. */
+		/* Splits without rows cannot be added. The token gets the
+		 * results of one without keys, and each of its parts reports
+		 * a fault. */
 		range.row = DECODE_WHOLE;
 		range.begin = range.end = 0;
 		range.faults = 1;

@@ -197,7 +197,7 @@ typedef struct decode_range {
 	uint32_t row;    /* split row, or DECODE_WHOLE */
 	int32_t split;   /* which of the token's it is */
 	uint32_t faults; /* how many faults the metadata have */
-	uint32_t lost;   /* its splits, not one, have no rows, or not all */
+	uint32_t lost;   /* no rows are there for its splits, or not for all */
 } decode_range;
 
 /* Stands for a split row where results are the token's own. */

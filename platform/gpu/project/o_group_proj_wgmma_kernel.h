@@ -124,8 +124,10 @@ typedef struct o_wgmma_shape {
 	uint32_t stages;
 } o_wgmma_shape;
 
-/* Waits until a barrier of chunk or stage `at`, counted from the block's first
- * one, has ended its phase: the one of this round, or of the round before. */
+/* Waits for the barrier of chunk or stage `at`, counted from the block's first
+ * one. A round is as many chunks as the ring has slots, or as many stages as
+ * there are. The phase that ends is this round's; with _last, the one of the
+ * round before, and in the first round there is no wait. */
 FN void
 o_wgmma_wait(LOCAL g_mbarrier *b, uint32_t at, uint32_t slots)
 {
