@@ -56,6 +56,16 @@ few_lend(spmla_sparse_decode_args *a)
 }
 
 void
+few_expect(const fixture *f, const spmla_sparse_decode_args *a, uint32_t way)
+{
+	const spmla_device *d = &f->plan.device;
+
+	if (d->kind == SPMLA_BACKEND_CUDA && d->arch == 90 &&
+	    d->sm_count == multiprocessors)
+		ck_assert_uint_eq(spmla_i_few_takes(&f->plan, a), way);
+}
+
+void
 few_take_back(void)
 {
 	uint64_t i;

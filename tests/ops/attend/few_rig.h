@@ -24,6 +24,11 @@ void few_close(fixture *f);
  * one at a time. */
 void few_lend(spmla_sparse_decode_args *a);
 
+/* Fails the test if a device of the SMs that were asked for takes the call another
+ * way (few.h). */
+void few_expect(const fixture *f, const spmla_sparse_decode_args *a,
+		uint32_t way);
+
 /* Takes it back. Fails the test if it is not as clean as it was. */
 void few_take_back(void);
 

@@ -3,11 +3,12 @@
  * Kernels of sparse_decode whose warps have roles, disturbed: whatever pauses
  * where, results have the same bits; and where an arrival is lost, the debug
  * build (debug.h) reports that and ends. Other builds do not pause, but run as
- * often.
+ * often. On a device of 132 SMs every kernel for few tokens runs.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "spmla/internal/few.h"
 #include "tests/emulator/machine.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
@@ -18,9 +19,9 @@
 
 enum {
 	SEEDS = 200,
-	/* In the emulator, and of calls that are slow in it. */
+	/* In the emulator, and of few tokens, which are slow in it. */
 	EMULATOR_SEEDS = 12,
-	SLOW_SEEDS = 4,
+	FEW_SEEDS = 3,
 	LOST = 24,  /* the first arrivals of a kernel */
 	ON_GPU = 4, /* of them on a device: each costs a second */
 	SPLITS = 3, /* of a token */
@@ -31,35 +32,39 @@ enum {
  * by one. */
 enum { AT_ONCE = 1, IN_TURN };
 
-/* A call, by what it takes: rows and heads, and whether few tokens are done in
- * one launch, or parts whose blocks add up the splits. */
+/* A call, by what it takes: rows, heads and tokens, and whether it is in parts
+ * whose blocks add up the splits, or few tokens in one launch. */
 typedef struct kind {
-	uint32_t layout, heads, few, parts;
+	uint32_t layout, heads, tokens, parts, few;
 } kind;
 
-static const kind kinds[] = {{SPMLA_LAYOUT_FP8_DS_MLA, 20, 0, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, 0},
-			     {SPMLA_LAYOUT_V4_FP8, 20, 0, 0},
-			     {SPMLA_LAYOUT_V4_FP8, 64, 0, 0},
-			     {SPMLA_LAYOUT_V4_FP8, 72, 0, 0},
-			     {SPMLA_LAYOUT_MLA_BF16, 20, 0, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 16, 1, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 1, 0},
-			     {SPMLA_LAYOUT_V4_FP8, 16, 1, 0},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, AT_ONCE},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, AT_ONCE},
-			     {SPMLA_LAYOUT_V4_FP8, 64, 0, AT_ONCE},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 64, 0, IN_TURN},
-			     {SPMLA_LAYOUT_FP8_DS_MLA, 72, 0, IN_TURN}};
+static const kind kinds[] = {
+	{SPMLA_LAYOUT_FP8_DS_MLA, 20, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 64, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 72, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_V4_FP8, 20, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_V4_FP8, 64, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_V4_FP8, 72, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_MLA_BF16, 20, TOKENS, 0, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 64, TOKENS, AT_ONCE, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 72, TOKENS, AT_ONCE, 0},
+	{SPMLA_LAYOUT_V4_FP8, 64, TOKENS, AT_ONCE, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 64, TOKENS, IN_TURN, 0},
+	{SPMLA_LAYOUT_FP8_DS_MLA, 72, TOKENS, IN_TURN, 0},
+};
 
-/* The kernels of the first kinds have mbarriers. */
-enum { KINDS = sizeof kinds / sizeof kinds[0], WITH_MBARRIERS = 7 };
+/* The kernels of the first kinds have mbarriers. The last kinds are the ways to
+ * do few tokens. */
+enum {
+	OTHERS = sizeof kinds / sizeof kinds[0],
+	KINDS = OTHERS + SPMLA_I_FEW_COUNT,
+	WITH_MBARRIERS = 7
+};
 
 static fixture f;
 static decode_world w;
 static v4_world v4;
-static const kind *k;
+static kind k;
 static parts_rig p;
 
 /* Splits of a token of `blocks` blocks. */
@@ -70,46 +75,77 @@ cut(spmla_sparse_decode_args *a, uint32_t blocks)
 	parts_cut(&p, a, blocks, SPLITS);
 }
 
+/* Few tokens that take a way: on a device as many as leave no room for the blocks
+ * of an earlier one, in the emulator one, with the heads of a block. */
+static kind
+few_kind(uint32_t way)
+{
+	static const struct {
+		uint32_t tokens, heads;
+	} real[SPMLA_I_FEW_COUNT] = {
+		[SPMLA_I_FEW_V32_16] = {1, 16},
+		[SPMLA_I_FEW_V32_32] = {3, 64},
+		[SPMLA_I_FEW_V32_64] = {5, 64},
+		[SPMLA_I_FEW_V4_8] = {1, 16},
+		[SPMLA_I_FEW_V4_16] = {3, 64},
+		[SPMLA_I_FEW_V4_32] = {3, 128},
+		[SPMLA_I_FEW_V4_64] = {5, 128},
+		[SPMLA_I_FEW_LONG_16] = {3, 64},
+		[SPMLA_I_FEW_LONG_32] = {3, 128},
+	};
+	const spmla_i_few of = spmla_i_few_of(way);
+
+	if (fixture_on_gpu())
+		return (kind){of.layout, real[way].heads, real[way].tokens, 0,
+			      1};
+	return (kind){of.layout, of.heads, 1, 0, 1};
+}
+
+static spmla_sparse_decode_args *
+args(void)
+{
+	return k.layout == SPMLA_LAYOUT_V4_FP8 ? &v4.a : &w.a;
+}
+
 /* In the emulator one block, or a cluster, has both tokens of a call that is not
- * done in one launch; parts have one each, unless in turn. Where few tokens are
- * done in one launch, 64 heads share blocks: there is room for no more blocks. */
+ * done in one launch; parts have one each, unless in turn. Few tokens have as
+ * many SMs as they take blocks: no room for more blocks with fewer heads. */
 static void
 open_kind(int i)
 {
-	uint32_t tokens = kinds[i].few ? 1 : TOKENS, keys;
+	const uint32_t way = i < OTHERS ? 0 : (uint32_t)i - OTHERS;
+	const spmla_i_few of = spmla_i_few_of(way);
+	uint32_t keys, blocks;
 
-	k = &kinds[i];
-	few_open(&f, k->few || k->parts == AT_ONCE ? 16 : 1);
-	keys = fixture_on_real_gpu(&f) ? 1000 : 130;
-	if (k->few && k->heads == 64 && fixture_on_real_gpu(&f))
-		tokens = 5;
-	if (k->layout == SPMLA_LAYOUT_V4_FP8) {
-		v4_open(&v4, k->heads, 64, 70, 2, 50);
-		v4.a.tokens = tokens;
-		if (k->few)
-			few_lend(&v4.a);
-		if (k->parts)
-			cut(&v4.a, 2 + 1);
+	k = i < OTHERS ? kinds[i] : few_kind(way);
+	few_open(&f, k.few ? of.ranks : k.parts == AT_ONCE ? 16 : 1);
+	if (k.layout == SPMLA_LAYOUT_V4_FP8) {
+		keys = k.few && of.keys > 640 ? 600 : 50;
+		blocks = 2 + 1;
+		v4_open_tokens(&v4, k.tokens, k.heads, 64, 70, 2, keys);
 		v4_choose(&v4);
-		return;
+	} else {
+		keys = fixture_on_real_gpu(&f) ? 1000 : 130;
+		blocks = (keys + 63) / 64;
+		decode_open_tokens(&w, k.layout, k.tokens, k.heads, 64, keys);
+		decode_choose(&w);
 	}
-	decode_open_tokens(&w, k->layout, tokens, k->heads, 64, keys);
-	if (k->few)
-		few_lend(&w.a);
-	if (k->parts)
-		cut(&w.a, (keys + 63) / 64);
-	decode_choose(&w);
+	if (k.parts)
+		cut(args(), blocks);
+	if (!k.few)
+		return;
+	few_lend(args());
+	few_expect(&f, args(), way);
 }
 
 static void
 close_kind(void)
 {
-	if (k->few)
+	if (k.few)
 		few_take_back();
-	if (k->parts)
-		parts_take_back(&p, k->layout == SPMLA_LAYOUT_V4_FP8 ? &v4.a
-								     : &w.a);
-	if (k->layout == SPMLA_LAYOUT_V4_FP8)
+	if (k.parts)
+		parts_take_back(&p, args());
+	if (k.layout == SPMLA_LAYOUT_V4_FP8)
 		v4_close(&v4);
 	else
 		decode_close(&w);
@@ -122,7 +158,7 @@ run(void)
 {
 	uint64_t hash;
 
-	if (k->layout == SPMLA_LAYOUT_V4_FP8) {
+	if (k.layout == SPMLA_LAYOUT_V4_FP8) {
 		memset(v4.out, 0xAB, v4.out_elems * sizeof *v4.out);
 		v4_run(&f, &v4);
 		hash = test_hash(1, v4.out, v4.out_elems * sizeof *v4.out);
@@ -137,14 +173,11 @@ run(void)
 /* _i: the kind. */
 START_TEST(any_seed_of_pauses_gives_the_same_bits)
 {
-	const uint32_t slow =
-		kinds[_i].few && kinds[_i].layout == SPMLA_LAYOUT_FP8_DS_MLA;
-	const uint32_t seeds =
-		fixture_rounds(SEEDS, slow ? SLOW_SEEDS : EMULATOR_SEEDS);
+	uint32_t seeds, seed;
 	uint64_t want;
-	uint32_t seed;
 
 	open_kind(_i);
+	seeds = fixture_rounds(SEEDS, k.few ? FEW_SEEDS : EMULATOR_SEEDS);
 	want = run();
 	for (seed = 1; seed <= seeds; seed++) {
 		fixture_disturb(&f, seed, 0);

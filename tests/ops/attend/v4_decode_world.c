@@ -40,17 +40,25 @@ void
 v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 	uint32_t extra_entries, uint32_t extra_topk)
 {
+	v4_open_tokens(w, V4_TOKENS, heads, entries, topk, extra_entries,
+		       extra_topk);
+}
+
+void
+v4_open_tokens(v4_world *w, uint32_t tokens, uint32_t heads, uint32_t entries,
+	       uint32_t topk, uint32_t extra_entries, uint32_t extra_topk)
+{
 	const uint32_t row = DIM + PAD;
-	const uint32_t elems = V4_TOKENS * (heads * row + PAD);
+	const uint32_t elems = tokens * (heads * row + PAD);
 	uint32_t i;
 
 	memset(w, 0, sizeof *w);
 	w->rng = test_seed() + heads * 100 + entries + topk + extra_topk;
 	w->out_elems = elems;
-	w->lse_elems = heads * (V4_TOKENS + 1);
+	w->lse_elems = heads * (tokens + 1);
 	w->q = test_alloc(elems * 2, 0);
-	w->slots = test_alloc(V4_TOKENS * (topk + PAD) * 4, 0xFF);
-	w->extra_slots = test_alloc(V4_TOKENS * (extra_topk + PAD) * 4, 0xFF);
+	w->slots = test_alloc(tokens * (topk + PAD) * 4, 0xFF);
+	w->extra_slots = test_alloc(tokens * (extra_topk + PAD) * 4, 0xFF);
 	w->out = test_alloc(elems * 2, 0);
 	w->lse = test_alloc(w->lse_elems * 4, 0);
 	w->rows = calloc(topk + extra_topk + 1, sizeof *w->rows);
@@ -58,7 +66,7 @@ v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 	for (i = 0; i < elems; i++)
 		w->q[i] = test_bf16(rng_float(&w->rng));
 	w->a.struct_bytes = sizeof w->a;
-	w->a.tokens = V4_TOKENS;
+	w->a.tokens = tokens;
 	w->a.heads = heads;
 	w->a.topk = topk;
 	w->a.softmax_scale = 0.0721687824f;
@@ -72,7 +80,7 @@ v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 	w->a.out_head_stride_elems = row;
 	w->a.lse = w->lse;
 	w->a.lse_token_stride_elems = 1;
-	w->a.lse_head_stride_elems = V4_TOKENS + 1;
+	w->a.lse_head_stride_elems = tokens + 1;
 	w->a.extra_topk = extra_topk;
 	w->a.extra_slots = w->extra_slots;
 	w->a.extra_slots_stride_elems = extra_topk + PAD;

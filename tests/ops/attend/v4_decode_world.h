@@ -14,6 +14,7 @@
 
 enum {
 	V4_TOKENS = 3,
+	V4_MOST_TOKENS = 5,
 	V4_HEADS = 16,
 	V4_MOST_HEADS = 128,
 	V4_SLOTS = 200,
@@ -27,15 +28,15 @@ typedef struct v4_world {
 	uint16_t *q;
 	int32_t *slots;
 	int32_t *extra_slots;
-	int32_t lens[V4_TOKENS];
-	int32_t extra_lens[V4_TOKENS];
+	int32_t lens[V4_MOST_TOKENS];
+	int32_t extra_lens[V4_MOST_TOKENS];
 	float sink[V4_MOST_HEADS];
 	uint16_t *out;
 	float *lse;
 	uint32_t out_elems;
 	uint32_t lse_elems;
 	int32_t parts[V4_PARTS * 8];
-	int32_t num_splits[V4_TOKENS + 1];
+	int32_t num_splits[V4_MOST_TOKENS + 1];
 	float *split_out; /* [V4_SPLIT_ROWS][heads][512] */
 	float *split_lse;
 	ref_work work;
@@ -49,6 +50,10 @@ typedef struct v4_world {
  * lens, no sink, no parts. extra_topk 0: no second cache. */
 void v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 	     uint32_t extra_entries, uint32_t extra_topk);
+/* The same for up to V4_MOST_TOKENS; with more than V4_TOKENS no parts. */
+void v4_open_tokens(v4_world *w, uint32_t tokens, uint32_t heads,
+		    uint32_t entries, uint32_t topk, uint32_t extra_entries,
+		    uint32_t extra_topk);
 void v4_close(v4_world *w);
 
 /* Makes the stride of out odd: kernels of Hopper's own, which round
