@@ -16,6 +16,14 @@
  * The order is the same, so the bits are the same. An owner that has seen all
  * records may clear its count, since each block counted in before.
  *
+ * A block that has counted in is sure to write: it runs, a device never takes
+ * away one block alone, and until it has written it waits for nobody. So an
+ * owner that waits on loses nothing. That wait ends, too, as every wait must
+ * (EXCHANGE_LONG), but only on a broken device. A record or a word of O that
+ * has not come by then counts as NaN, since its bits are inverted: out and lse
+ * of the head are NaN, not wrong numbers. The debug build reports it. The
+ * workspace may keep what comes later.
+ *
  * The block that adds leaves zeros for the next call.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_EXCHANGE_DEVICE_H
@@ -23,11 +31,12 @@
 
 #include "spmla/platform/gpu/attend/decode_few_device.h"
 
-/* Reads of a record until an owner gives up: some 100 us on an H100. */
+/* Reads of a record until an owner gives up: some 100 us on an H100. Once it is
+ * known that all blocks have counted in, EXCHANGE_LONG: some 0.4 s. */
 #ifdef SPMLA_EMULATOR
-enum { EXCHANGE_PATIENCE = 16 };
+enum { EXCHANGE_PATIENCE = 16, EXCHANGE_LONG = 1 << 9 };
 #else
-enum { EXCHANGE_PATIENCE = 256 };
+enum { EXCHANGE_PATIENCE = 256, EXCHANGE_LONG = 1 << 20 };
 #endif
 
 enum {
@@ -38,8 +47,6 @@ enum {
 	EXCHANGE_RECORD = 4, /* m, L, exponents of O's units by group */
 	EXCHANGE_O = 256,    /* pairs of f16 */
 	EXCHANGE_GAVE_UP = 1 << 8,
-	/* Reads once it is known that all blocks have counted in. */
-	EXCHANGE_LONG = 1 << 20,
 	EXCHANGE_VOTE = 1, /* named barrier */
 	/* Exponents above EXCHANGE_LARGE are lowered by EXCHANGE_LOWER while
 	 * ranks are added. */
@@ -203,6 +210,15 @@ exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
 	return exchange_is_there(x);
 }
 
+/* The wait was in vain: the debug build says so. */
+FN void
+exchange_report_late(const PRIVATE few_block *b)
+{
+	if (G_DEBUG)
+		g_fault(b->a->fault_state, b->a->fault_status, g_block(),
+			G_FAULT_TIMEOUT);
+}
+
 /* Waits for all ranks' records of an owner's heads. Lane r < ranks gets rank
  * r's record of the warp's head; `x` is what it has read so far. Returns 0 if
  * the block has given up. Barriers. */
@@ -225,10 +241,12 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 		g_subgroup_barrier();
 		if (!g_named_any(EXCHANGE_VOTE, few_items(b->kind), !there))
 			return 1;
-		/* All are in, and one is later than EXCHANGE_LONG: the wait
-		 * ends with whatever is there. */
-		if (patience == EXCHANGE_LONG)
+		if (patience == EXCHANGE_LONG) {
+			/* The wait ends with whatever is there. */
+			if (g_item() == 0)
+				exchange_report_late(b);
 			return 1;
+		}
 		if (g_item() == 0)
 			*all_in = (g_add(exchange_counts(b) + owner,
 					 EXCHANGE_GAVE_UP) &
@@ -515,6 +533,8 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 			exchange_load_late(o + 128 * k, ranks, words,
 					   v + k * ranks);
 		}
+		if (n == EXCHANGE_LONG && b->lane == 0)
+			exchange_report_late(b);
 		UNROLL
 		for (r = 0; r < ranks; r++)
 			exchange_store(o + 128 * k + r * EXCHANGE_O, words,

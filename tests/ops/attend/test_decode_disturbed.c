@@ -5,6 +5,7 @@
  * build (debug.h) reports that and ends. Other builds do not pause, but run as
  * often. On a device of 132 SMs every kernel for few tokens runs.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,8 @@ static const kind kinds[] = {
 enum {
 	OTHERS = sizeof kinds / sizeof kinds[0],
 	KINDS = OTHERS + SPMLA_I_FEW_COUNT,
-	WITH_MBARRIERS = 7
+	WITH_MBARRIERS = 7,
+	LATE = 2 /* ways */
 };
 
 static fixture f;
@@ -223,6 +225,63 @@ START_TEST(a_lost_arrival_is_reported_and_the_kernel_ends)
 }
 END_TEST
 
+/* How many heads are NaN, lse and out. */
+static uint32_t
+nan_heads(void)
+{
+	const uint32_t v = k.layout == SPMLA_LAYOUT_V4_FP8;
+	uint32_t count = 0, h, d;
+
+	for (h = 0; h < k.heads; h++) {
+		const uint16_t *out =
+			v ? v4_out(&v4, 0, h) : decode_out(&w, 0, h);
+
+		if (!isnan(v ? v4_lse(&v4, 0, h) : decode_lse(&w, 0, h)))
+			continue;
+		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+			ck_assert_float_nan(test_bf16_value(out[d]));
+		count++;
+	}
+	return count;
+}
+
+/* One block runs at a time, and counts say that all have counted in: the first
+ * block waits for results that never come. _i: a way in which a warp adds up a
+ * part of a head, or all of it. */
+START_TEST(what_never_comes_is_nan_and_the_debug_build_reports_it)
+{
+	static const uint32_t ways[LATE] = {SPMLA_I_FEW_V4_8,
+					    SPMLA_I_FEW_V4_64};
+	const spmla_i_few of = spmla_i_few_of(ways[_i]);
+	spmla_device_status s;
+	uint32_t debug, r;
+	uint64_t want;
+
+	if (fixture_on_gpu())
+		return;
+	open_kind(OTHERS + (int)ways[_i]);
+	want = run();
+	for (debug = 0; debug < 2; debug++) {
+		emulator_debug(debug);
+		emulator_live(1);
+		for (r = 0; r < of.ranks; r++)
+			args()->workspace[r] = of.ranks - 1;
+		(void)run();
+		ck_assert_uint_eq(nan_heads(), of.heads / of.ranks);
+		s = fixture_status(&f);
+		ck_assert_uint_eq(s.count > 0, debug);
+		if (debug)
+			ck_assert_str_eq(spmla_fault_name(s.fault), "TIMEOUT");
+		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+		memset(args()->workspace, 0, args()->workspace_bytes);
+		emulator_live(0);
+		ck_assert_uint_eq(run(), want);
+		ck_assert_uint_eq(fixture_status(&f).count, 0);
+	}
+	close_kind();
+}
+END_TEST
+
 /* The emulator has both builds. */
 static void
 setup_debug(void)
@@ -244,6 +303,7 @@ SUITE
 	const theme_test lost[] = {
 		{a_lost_arrival_is_reported_and_the_kernel_ends,
 		 WITH_MBARRIERS},
+		{what_never_comes_is_nan_and_the_debug_build_reports_it, LATE},
 	};
 	const theme themes[] = {
 		THEME("pauses", NULL, NULL, pauses),
