@@ -8,12 +8,15 @@
 #include "spmla/internal/gpu_sizes.h"
 
 /* K(kernel of the library, kernel that runs in its place) */
-#define OTHER_KERNELS(K)                                            \
-	K(sparse_decode_wgmma, sparse_decode_wgmma_other)           \
-	K(sparse_decode_wgmma_32, sparse_decode_wgmma_other_32)     \
-	K(sparse_decode_wgmma_pair, sparse_decode_wgmma_other_pair) \
-	K(sparse_decode_few_v32_16, sparse_decode_few_other_16)     \
-	K(sparse_decode_few_v32_32, sparse_decode_few_other_32)     \
+#define OTHER_KERNELS(K)                                               \
+	K(sparse_decode_wgmma, sparse_decode_wgmma_other)              \
+	K(sparse_decode_wgmma_32, sparse_decode_wgmma_other_32)        \
+	K(sparse_decode_wgmma_pair, sparse_decode_wgmma_other_pair)    \
+	K(sparse_decode_wgmma_v4, sparse_decode_wgmma_other)           \
+	K(sparse_decode_wgmma_v4_32, sparse_decode_wgmma_other_32)     \
+	K(sparse_decode_wgmma_v4_pair, sparse_decode_wgmma_other_pair) \
+	K(sparse_decode_few_v32_16, sparse_decode_few_other_16)        \
+	K(sparse_decode_few_v32_32, sparse_decode_few_other_32)        \
 	K(sparse_decode_few_v32_64, sparse_decode_few_other_64)
 
 #define OTHER_CALL(of, stem) void emulator_call_##stem(const void *params);
@@ -32,7 +35,7 @@ static const struct {
 #undef OTHER_LINE
 };
 
-other_row emulator_row;
+other_row emulator_rows[2];
 static const char *ran;
 
 static spmla_status
@@ -68,14 +71,15 @@ other_rows_run(const spmla_ctx *ctx)
 }
 
 spmla_status
-other_rows_decode(spmla_ctx *ctx, other_row row,
+other_rows_decode(spmla_ctx *ctx, other_row row, other_row extra,
 		  const spmla_sparse_decode_args *a, const char **instead_of)
 {
 	const spmla_i_gpu_queue queue = {ctx, NULL, launch,
 					 resident_blocks(ctx)};
 	spmla_status status;
 
-	emulator_row = row;
+	emulator_rows[0] = row;
+	emulator_rows[1] = extra;
 	ran = NULL;
 	status = spmla_i_gpu_sparse_decode(&queue, a);
 	*instead_of = ran;

@@ -24,15 +24,17 @@ typedef enum other_row {
 /* Whether the context's machine has the kernels: those for Hopper, emulated. */
 uint32_t other_rows_run(const spmla_ctx *ctx);
 
-/* Runs a call whose rows are called V3.2's but are of kind `row`. Queries have
- * 576 values if rows have a rope part, else 512. The library's launch code
- * chooses the kernel and fills its parameters; the kernel for these rows runs in
- * its place. `instead_of` becomes the stem of the library's kernel. */
-spmla_status other_rows_decode(spmla_ctx *ctx, other_row row,
+/* Runs a call whose rows are called V3.2's, or V4's if it has two lists, but are
+ * of kind `row`; those of the second list are of kind `extra`, OTHER_ROWS if
+ * there is none. Queries have 576 values if rows have a rope part, else 512. The
+ * library's launch code chooses the kernel and fills its parameters; the kernel
+ * for these rows runs in its place. `instead_of` becomes the stem of the
+ * library's kernel. */
+spmla_status other_rows_decode(spmla_ctx *ctx, other_row row, other_row extra,
 			       const spmla_sparse_decode_args *a,
 			       const char **instead_of);
 
-/* The kind of row of the call that runs, for its kernel. */
-extern other_row emulator_row;
+/* The kinds of rows of the call that runs, for its kernel. */
+extern other_row emulator_rows[2];
 
 #endif

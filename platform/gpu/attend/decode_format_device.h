@@ -2,7 +2,9 @@
  *
  * What differs between the kernels for Hopper: the rows of a cache, how many
  * heads a block has, and whether tokens may be split. A decode_format says it,
- * whose fields are all constants of a kernel.
+ * whose fields are all constants of a kernel. Each list of a token may have one
+ * of its own. The two differ in nothing but where a row's bytes lie, their
+ * encoding and their scales: both or none have rope, a bf16 tail, bf16 codes.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
@@ -116,6 +118,15 @@ decode_whole_tokens(decode_format f)
 {
 	f.whole = 1;
 	return f;
+}
+
+/* Whether both formats of a kernel are the same. */
+FN uint32_t
+decode_same_rows(decode_format a, decode_format b)
+{
+	return a.row_bytes == b.row_bytes && a.code == b.code &&
+	       a.group == b.group && a.scale == b.scale &&
+	       a.scales_byte == b.scales_byte && a.rope_byte == b.rope_byte;
 }
 
 /* Whether the rope part of queries is kept in registers, because its type

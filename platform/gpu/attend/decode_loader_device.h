@@ -10,8 +10,9 @@
  * on across tiles and tokens. V3.2's rope part may bypass the ring
  * (decode_rope_direct). A decode_format says what a row consists of, in
  * constants of a kernel: a new kind of row needs a new decode_format, and no
- * new kernel. Of e2m1 rows a piece is 64 bytes and a lane has 8. So in every
- * kind of row a lane has 16 values of a piece of codes, and one scale.
+ * new kernel. Each list may have a format of its own. Of e2m1 rows a piece is 64
+ * bytes and a lane has 8. So in every kind of row a lane has 16 values of a
+ * piece of codes, and one scale.
  *
  * The hard ideas:
  * - f16 has 11 bits where bf16 has 8, but a smaller range. A key is the row's
@@ -24,7 +25,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_codes_device.h"
+#include "spmla/platform/gpu/attend/decode_rings_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -44,42 +45,6 @@ typedef struct decode_unit {
 	uint32_t x[2][4];
 	uint32_t scale[2];
 } decode_unit;
-
-/* What a lane of the loader keeps. */
-typedef struct decode_loader {
-	const PRIVATE decode_args *a;
-	LOCAL decode_memory *mem;
-	decode_format format;
-	uint32_t cluster; /* its blocks: 1 or 2 */
-	uint32_t rank;
-	uint32_t warp;
-	uint32_t lane;
-	LOCAL uint8_t *ring; /* the lane's bytes of a unit's first rows */
-	LOCAL const uint8_t *scales; /* the lane's of its first row */
-	uint32_t store; /* place of its first codes, from the panel on */
-} decode_loader;
-
-/* The lane. What follows from it is computed again at each use: no registers
- * are left to keep it. */
-FN uint32_t
-decode_lane(const PRIVATE decode_loader *l)
-{
-	return g_here(l->lane);
-}
-
-/* Rows of a tile that a warp loads. */
-FN uint32_t
-decode_rows_of(const PRIVATE decode_loader *l)
-{
-	return DECODE_WARP_ROWS / l->cluster;
-}
-
-/* The first of them. */
-FN uint32_t
-decode_first_row(const PRIVATE decode_loader *l)
-{
-	return (l->rank * DECODE_WARPS + l->warp) * decode_rows_of(l);
-}
 
 /* With a bf16 tail, piece 0 is the tail. It comes first, so that the loader
  * knows whether f16 holds it before it gives on the row's first half. Only half
@@ -115,8 +80,8 @@ decode_piece_panel(decode_format f, uint32_t i)
 FN uint32_t
 decode_rope_direct(const PRIVATE decode_loader *l)
 {
-	return l->format.rope_byte && l->format.code != DECODE_E2M1 &&
-	       l->cluster == 1 && l->format.heads == DECODE_HEADS;
+	return l->format.rope_byte && !decode_some_e2m1(l) && l->cluster == 1 &&
+	       l->format.heads == DECODE_HEADS;
 }
 
 /* How many pieces of a row go through the ring. */
@@ -224,8 +189,9 @@ FN void
 decode_load_scales(const PRIVATE decode_loader *l,
 		   const PRIVATE decode_found *found, uint32_t tile)
 {
-	const uint32_t row_bytes = l->format.row_bytes;
-	const uint32_t bytes = decode_scale_bytes(l->format);
+	const decode_format f =
+		decode_format_of(l, decode_is_extra(l, found->bits));
+	const uint32_t bytes = decode_scale_bytes(f);
 	const uint32_t by = l->format.lists == 2 && found->bits & DECODE_SECOND
 				    ? l->a->s.extra_page.by
 				    : l->a->s.page.by;
@@ -237,12 +203,12 @@ decode_load_scales(const PRIVATE decode_loader *l,
 
 	if (decode_lane(l) >= decode_rows_of(l))
 		return;
-	to = decode_scales_of(l->mem, l->format, l->warp, tile, decode_lane(l));
-	if (l->format.scales_byte)
-		from = from + (uint64_t)found->entry * row_bytes +
-		       l->format.scales_byte;
+	to = decode_scales_of(l, tile, decode_lane(l));
+	if (f.scales_byte)
+		from = from + (uint64_t)found->entry * f.row_bytes +
+		       f.scales_byte;
 	else
-		from = from + (uint64_t)by * row_bytes + found->entry * bytes;
+		from = from + (uint64_t)by * f.row_bytes + found->entry * bytes;
 	if (bytes == 8)
 		g_local_copy64(to, from, is);
 	UNROLL
@@ -258,60 +224,65 @@ FN void
 decode_rows_at(const PRIVATE decode_loader *l,
 	       const PRIVATE decode_found *found, PRIVATE uint32_t *at)
 {
+	const decode_format f =
+		decode_format_of(l, decode_is_extra(l, found->bits));
 	const uint32_t own =
 		found->keys >> decode_lane(l) & 1u
-			? found->page +
-				  found->entry * (l->format.row_bytes / 16)
+			? found->page + found->entry * (f.row_bytes / 16)
 			: DECODE_NO_ROW;
 	uint32_t k;
 
 	UNROLL
 	for (k = 0; k < decode_rows_of(l) / 4; k++)
 		at[k] = g_shuffle(own, decode_lane(l) / 8 + 4 * k) +
-			decode_lane(l) % 8 * decode_code_bytes(l->format) / 16;
+			decode_lane(l) % 8 * decode_code_bytes(f) / 16;
 }
 
-/* Asks for unit u of a tile: piece i of 8 rows. */
+/* Asks for unit u of a tile, whose rows have format f: piece i of 8 rows. */
 FN void
-decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
-	    const PRIVATE uint32_t *at, uint32_t u, uint32_t place)
+decode_load(const PRIVATE decode_loader *l, uint32_t is_extra,
+	    GLOBAL const uint8_t *cache, const PRIVATE uint32_t *at, uint32_t u,
+	    uint32_t place)
 {
+	const decode_format f = decode_format_of(l, is_extra);
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t i = u / octets, octet = u % octets;
-	const uint32_t half = decode_unit_bytes(l->format) / 2;
+	const uint32_t half = decode_unit_bytes(l) / 2;
 	uint32_t j;
 
 	if (G_DEBUG)
 		for (j = 0; j < 2; j++) /* the lane has read this place */
 			g_spoil(l->ring + place + j * half,
-				decode_code_bytes(l->format), 0, 1);
-	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
+				decode_lane_bytes(l), 0, 1);
+	if (i == 4 && !f.bf16_tail && !f.rope_byte)
 		return;
-	if (l->format.bf16_tail && i == 1 && decode_lane(l) & 4u)
+	if (f.bf16_tail && i == 1 && decode_lane(l) & 4u)
 		return;
 	UNROLL
 	for (j = 0; j < 2; j++) {
-		if (l->format.code == DECODE_E2M1)
+		if (f.code == DECODE_E2M1)
 			g_local_copy64(
 				l->ring + place + j * half,
 				cache + (uint64_t)at[2 * octet + j] * 16 +
-					decode_piece_byte(l->format, i) +
+					decode_piece_byte(f, i) +
 					decode_lane(l) % 2 * 8,
 				at[2 * octet + j] < DECODE_NO_ROW);
 		else
 			g_local_copy128(
 				l->ring + place + j * half,
 				cache + (uint64_t)at[2 * octet + j] * 16 +
-					decode_piece_byte(l->format, i),
+					decode_piece_byte(f, i),
 				at[2 * octet + j] < DECODE_NO_ROW);
 	}
 }
 
 /* Asks for the rope part of a tile's rows, which lie at `at`. */
 FN void
-decode_load_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
-		 const PRIVATE uint32_t *at, uint32_t tile)
+decode_load_rope(const PRIVATE decode_loader *l, uint32_t is_extra,
+		 GLOBAL const uint8_t *cache, const PRIVATE uint32_t *at,
+		 uint32_t tile)
 {
+	const decode_format f = decode_format_of(l, is_extra);
 	LOCAL uint8_t *panel = l->mem->keys[tile] +
 			       decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
 			       8 * DECODE_PANEL_BYTES;
@@ -324,8 +295,7 @@ decode_load_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 
 		g_local_copy128(panel + k / 2 * DECODE_OCTET_BYTES + row * 128 +
 					((lane % 8 ^ row) << 4),
-				cache + (uint64_t)at[k] * 16 +
-					l->format.rope_byte,
+				cache + (uint64_t)at[k] * 16 + f.rope_byte,
 				at[k] < DECODE_NO_ROW);
 	}
 }
@@ -334,32 +304,32 @@ decode_load_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 
 /* Reads unit u of a tile, which must have come, and its scales. */
 FN void
-decode_read(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
-	    uint32_t place, PRIVATE decode_unit *to)
+decode_read(const PRIVATE decode_loader *l, uint32_t is_extra, uint32_t tile,
+	    uint32_t u, uint32_t place, PRIVATE decode_unit *to)
 {
+	const decode_format f = decode_format_of(l, is_extra);
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t i = u / octets, octet = u % octets;
-	const uint32_t dim =
-		decode_panel_dim(l->format, decode_piece_panel(l->format, i));
-	const uint32_t stride = decode_scales_stride(l->format);
-	const uint32_t half = decode_unit_bytes(l->format) / 2;
+	const uint32_t dim = decode_panel_dim(f, decode_piece_panel(f, i));
+	const uint32_t stride = decode_scales_stride(l);
+	const uint32_t half = decode_unit_bytes(l) / 2;
 	LOCAL const uint8_t *scales =
-		l->scales + (tile * DECODE_WARP_ROWS + 8 * octet) * stride +
-		decode_scale_byte(l->format, dim / l->format.group);
+		(is_extra ? l->extra_scales : l->scales) +
+		(tile * DECODE_WARP_ROWS + 8 * octet) * stride +
+		decode_scale_byte(f, dim / f.group);
 	uint32_t j;
 
 	UNROLL
 	for (j = 0; j < 2; j++) {
 		LOCAL const uint8_t *scale = scales + 4 * j * stride;
 
-		if (l->format.code == DECODE_E2M1)
+		if (f.code == DECODE_E2M1)
 			g_local_load64(l->ring + place + j * half, to->x[j]);
 		else
 			g_local_load128(l->ring + place + j * half, to->x[j]);
-		if ((i == 4 && !l->format.bf16_tail) ||
-		    decode_piece_is_tail(l->format, i))
+		if ((i == 4 && !f.bf16_tail) || decode_piece_is_tail(f, i))
 			continue;
-		to->scale[j] = l->format.scale == DECODE_SCALE_F32
+		to->scale[j] = f.scale == DECODE_SCALE_F32
 				       ? *(LOCAL const uint32_t *)scale
 				       : *scale;
 	}
@@ -381,21 +351,22 @@ decode_store_at(uint32_t lane)
 
 enum { DECODE_FOUR_ROWS = 512 | 64 };
 
-/* Converts unit u into the panels of a tile. Returns whether the lane has
- * values that f16 does not hold. */
+/* Converts unit u, of rows of format f, into the panels of a tile. Returns
+ * whether the lane has values that f16 does not hold. */
 FN uint32_t
-decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
-	       const PRIVATE decode_unit *from)
+decode_convert(const PRIVATE decode_loader *l, uint32_t is_extra, uint32_t tile,
+	       uint32_t u, const PRIVATE decode_unit *from)
 {
+	const decode_format f = decode_format_of(l, is_extra);
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t i = u / octets;
 	const uint32_t octet = decode_first_row(l) / 8 + u % octets;
 	LOCAL uint8_t *keys = l->mem->keys[tile] + octet * DECODE_OCTET_BYTES;
 	LOCAL uint8_t *panel =
-		keys + decode_piece_panel(l->format, i) * DECODE_PANEL_BYTES;
+		keys + decode_piece_panel(f, i) * DECODE_PANEL_BYTES;
 	uint32_t j, wide = 0;
 
-	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
+	if (i == 4 && !f.bf16_tail && !f.rope_byte)
 		return 0;
 	UNROLL
 	for (j = 0; j < 2; j++) {
@@ -403,25 +374,25 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 		const uint32_t lane = decode_lane(l) % 8;
 		const uint32_t row = decode_lane(l) / 8 + 4 * j;
 
-		if (i == 4 && !l->format.bf16_tail) {
+		if (i == 4 && !f.bf16_tail) {
 			LOCAL uint8_t *to =
 				panel + row * 128 + ((lane ^ row) << 4);
 
-			if (l->format.code == DECODE_E2M1)
+			if (f.code == DECODE_E2M1)
 				decode_store_rope(x, to);
 			else
 				g_local_store128(to, x);
 			continue;
 		}
-		if (decode_piece_is_tail(l->format, i)) {
+		if (decode_piece_is_tail(f, i)) {
 			decode_store_bf16(x, panel + row * 128 +
 						     ((lane ^ 1u ^ row) << 4));
 			wide |= decode_bf16_wide(x);
 			continue;
 		}
-		if (l->format.bf16_tail && i == 1 && lane >= 4)
+		if (f.bf16_tail && i == 1 && lane >= 4)
 			continue;
-		decode_store_codes(l->format, x, from->scale[j], panel,
+		decode_store_codes(f, x, from->scale[j], panel,
 				   l->store ^ j * DECODE_FOUR_ROWS);
 	}
 	return wide;
@@ -430,18 +401,18 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 /* Whether f16 does not hold some row, by the rows' scales in shared memory: one
  * lane a row. As bits, NaN and negative scales are larger than others. */
 FN uint32_t
-decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
+decode_scales_wide(const PRIVATE decode_loader *l, decode_format f,
+		   uint32_t tile)
 {
 	const uint32_t row = decode_lane(l) % decode_rows_of(l);
-	const uint32_t room = decode_scale_room(l->format);
-	LOCAL const uint8_t *from =
-		decode_scales_of(l->mem, l->format, l->warp, tile, row);
+	const uint32_t room = decode_scale_room(f);
+	LOCAL const uint8_t *from = decode_scales_of(l, tile, row);
 	uint32_t x[8], most = 0, i;
 
 	g_local_load128(from, x);
-	if (l->format.code == DECODE_E2M1)
+	if (f.code == DECODE_E2M1)
 		g_local_load128(from + 16, x + 4);
-	if (l->format.scale == DECODE_SCALE_F32) {
+	if (f.scale == DECODE_SCALE_F32) {
 		UNROLL
 		for (i = 0; i < 4; i++)
 			most = x[i] > most ? x[i] : most;
@@ -449,12 +420,12 @@ decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 		       (most && most < 104u << 23);
 	}
 	UNROLL
-	for (i = 0; i < decode_groups(l->format); i++) {
+	for (i = 0; i < decode_groups(f); i++) {
 		const uint32_t byte = x[i / 4] >> 8 * (i % 4) & 0xffu;
 
 		most = byte > most ? byte : most;
 	}
-	if (l->format.scale == DECODE_SCALE_UE8M0)
+	if (f.scale == DECODE_SCALE_UE8M0)
 		return most > 127 + room || (most && most < 104);
 	return most > (7 + room) << 3; /* none is too small */
 }
@@ -533,18 +504,11 @@ typedef struct decode_known {
 	uint32_t wide;
 } decode_known;
 
-/* The next place of the ring. */
-FN uint32_t
-decode_next_place(decode_format f, uint32_t place)
-{
-	return (place + decode_unit_bytes(f)) %
-	       (decode_units(f) * decode_unit_bytes(f));
-}
-
 /* What a lane knows of the tiles to come. */
 typedef struct decode_ahead {
 	GLOBAL const uint8_t *cache; /* of the tile whose units are asked for */
-	uint32_t at[4];              /* and its rows */
+	uint32_t at[4];              /* and its rows, */
+	uint32_t is_extra;           /* of the second list's format */
 	decode_found found;          /* its row of the next tile */
 	int32_t slot;                /* of the tile after that, */
 	decode_tile tile;            /* which is this tile */
@@ -557,6 +521,7 @@ decode_turn(const PRIVATE decode_loader *l, uint32_t m, PRIVATE decode_ahead *w,
 	    PRIVATE decode_known *known)
 {
 	w->cache = decode_cache(l, w->found.bits);
+	w->is_extra = decode_is_extra(l, w->found.bits);
 	decode_rows_at(l, &w->found, w->at);
 	decode_load_scales(l, &w->found, m % 2);
 	known->keys = w->found.keys;
@@ -603,12 +568,15 @@ decode_find_next(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w)
 
 /* Reads a tile's first unit, and finds whether f16 holds its rows. */
 FN void
-decode_read_first(const PRIVATE decode_loader *l, uint32_t tile, uint32_t place,
-		  PRIVATE decode_unit *to, PRIVATE decode_known *known)
+decode_read_first(const PRIVATE decode_loader *l, uint32_t is_extra,
+		  uint32_t tile, uint32_t place, PRIVATE decode_unit *to,
+		  PRIVATE decode_known *known)
 {
 	g_subgroup_barrier(); /* other lanes asked for scales, too */
-	decode_read(l, tile, 0, place, to);
-	known->wide = decode_scales_wide(l, tile);
+	decode_read(l, is_extra, tile, 0, place, to);
+	/* A loop each, so that its index is a constant. */
+	known->wide = is_extra ? decode_scales_wide(l, l->extra, tile)
+			       : decode_scales_wide(l, l->format, tile);
 }
 
 /* Before the first tile: finds its rows and asks for all units but the last. */
@@ -632,9 +600,9 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 			continue;
 		decode_turn(l, 0, w, known);
 		UNROLL
-		for (u = 0; u < decode_units(l->format); u++) {
-			decode_load(l, w->cache, w->at, u,
-				    u * decode_unit_bytes(l->format));
+		for (u = 0; u < decode_units(l); u++) {
+			decode_load(l, w->is_extra, w->cache, w->at, u,
+				    u * decode_unit_bytes(l));
 			g_local_copies_commit();
 		}
 	}
@@ -648,16 +616,16 @@ decode_load_all(const PRIVATE decode_loader *l)
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t units = decode_pieces(l) * octets;
 	const uint32_t left = decode_left_pieces(l->format) * octets;
-	const uint32_t ring = decode_units(l->format);
+	const uint32_t ring = decode_units(l);
 	LOCAL decode_memory *mem = l->mem;
 	uint32_t place = 0, m, u;
 	decode_ahead ahead;
 	decode_unit unit[2];
-	decode_known known;
+	decode_known known = {0, 0, 0};
 
 	for (m = 0;; m++) {
 		const uint32_t tile = m & 1u, parity = m / 2 & 1u;
-		uint32_t keys, wide;
+		uint32_t is_extra, keys, wide;
 
 		if (m == 0) {
 			decode_load_first(l, &ahead, &known);
@@ -666,25 +634,29 @@ decode_load_all(const PRIVATE decode_loader *l)
 			 * them. */
 			g_named_sync(DECODE_LOADERS, DECODE_WARPS * 32);
 			g_local_copies_wait_but(ring - 1);
-			decode_read_first(l, 0, 0, unit, &known);
-			decode_load(l, ahead.cache, ahead.at, ring, 0);
+			decode_read_first(l, ahead.is_extra, 0, 0, unit,
+					  &known);
+			decode_load(l, ahead.is_extra, ahead.cache, ahead.at,
+				    ring, 0);
 			g_local_copies_commit();
-			place = decode_unit_bytes(l->format);
+			place = decode_unit_bytes(l);
 		}
 		if (known.none)
 			break;
 		if (decode_needs_early(l))
 			decode_need_run(l, &ahead);
+		is_extra = ahead.is_extra;
 		keys = known.keys;
 		wide = known.wide;
 		UNROLL
 		for (u = 0; u < units; u++) {
 			g_local_copies_wait_but(ring - 1);
 			if (u == units - 1)
-				decode_read_first(l, tile ^ 1u, place,
-						  &unit[units & 1u], &known);
+				decode_read_first(l, ahead.is_extra, tile ^ 1u,
+						  place, &unit[units & 1u],
+						  &known);
 			else
-				decode_read(l, tile, u + 1, place,
+				decode_read(l, is_extra, tile, u + 1, place,
 					    &unit[(u + 1) & 1u]);
 			if (decode_rope_direct(l) && u == left - 1) {
 				/* Both warpgroups read the notes, and P, which
@@ -694,8 +666,8 @@ decode_load_all(const PRIVATE decode_loader *l)
 				 * until the turn. */
 				g_mbarrier_wait(&mem->free[tile][1],
 						parity ^ 1u);
-				decode_load_rope(l, ahead.cache, ahead.at,
-						 tile);
+				decode_load_rope(l, is_extra, ahead.cache,
+						 ahead.at, tile);
 			}
 			if (u == units - ring - 1) {
 				decode_turn(l, m + 1, &ahead, &known);
@@ -703,10 +675,10 @@ decode_load_all(const PRIVATE decode_loader *l)
 					decode_need_run(l, &ahead);
 				decode_find_next(l, &ahead);
 			}
-			decode_load(l, ahead.cache, ahead.at,
+			decode_load(l, ahead.is_extra, ahead.cache, ahead.at,
 				    (u + ring + 1) % units, place);
 			g_local_copies_commit();
-			place = decode_next_place(l->format, place);
+			place = decode_next_place(l, place);
 			if (u == 0)
 				g_mbarrier_wait(&mem->free[tile][0],
 						parity ^ 1u);
@@ -714,7 +686,8 @@ decode_load_all(const PRIVATE decode_loader *l)
 			if (!decode_rope_direct(l) && u == left - 1)
 				g_mbarrier_wait(&mem->free[tile][1],
 						parity ^ 1u);
-			wide |= decode_convert(l, tile, u, &unit[u & 1u]);
+			wide |= decode_convert(l, is_extra, tile, u,
+					       &unit[u & 1u]);
 			if (u == left - 1) {
 				decode_note_rows(l, tile, keys,
 						 g_ballot(wide) != 0);

@@ -33,7 +33,7 @@ enum {
 	DECODE_WARPS = 4,        /* of the loader */
 	DECODE_UNITS = 4,        /* of a ring, */
 	DECODE_FEW_UNITS = 8,    /* with few heads */
-	DECODE_UNIT = 1024,      /* bytes; half of them with e2m1 rows */
+	DECODE_UNIT = 1024,      /* bytes; half of them if all rows are e2m1 */
 	DECODE_SCALES = 16,      /* bytes of a row's scales in shared memory, */
 	DECODE_LONG_SCALES = 32, /* with e2m1 rows */
 	DECODE_WARP_ROWS = 16,   /* of a tile that a warp loads, at most */
@@ -66,8 +66,8 @@ typedef struct decode_memory {
 			union {
 				uint8_t units[DECODE_UNITS][DECODE_UNIT];
 				struct { /* with e2m1 rows */
-					uint8_t half_units[DECODE_UNITS]
-							  [DECODE_UNIT / 2];
+					uint8_t fewer_units[DECODE_UNITS - 1]
+							   [DECODE_UNIT];
 					uint8_t long_scales[2][DECODE_WARP_ROWS]
 							   [DECODE_LONG_SCALES];
 				};
@@ -97,36 +97,6 @@ FN uint32_t
 decode_q_panel(decode_format f)
 {
 	return f.heads * 128;
-}
-
-/* Units of a ring. More than eight did not help: rows come in time. */
-FN uint32_t
-decode_units(decode_format f)
-{
-	return f.heads == DECODE_HEADS ? DECODE_UNITS : DECODE_FEW_UNITS;
-}
-
-/* Bytes of a unit. */
-FN uint32_t
-decode_unit_bytes(decode_format f)
-{
-	return DECODE_UNIT / 16 * decode_code_bytes(f);
-}
-
-/* Bytes from row to row of the scales in shared memory. */
-FN uint32_t
-decode_scales_stride(decode_format f)
-{
-	return f.code == DECODE_E2M1 ? DECODE_LONG_SCALES : DECODE_SCALES;
-}
-
-/* The scales of a warp's row of a tile. */
-FN LOCAL uint8_t *
-decode_scales_of(LOCAL decode_memory *mem, decode_format f, uint32_t warp,
-		 uint32_t tile, uint32_t row)
-{
-	return f.code == DECODE_E2M1 ? mem->rings[warp].long_scales[tile][row]
-				     : mem->rings[warp].scales[tile][row];
 }
 
 /* decode_walk_chunk's result. It lies in the note of the first rows that the

@@ -15,7 +15,8 @@
 typedef struct decode_worker {
 	const PRIVATE decode_args *a;
 	LOCAL decode_memory *mem;
-	decode_format format;
+	decode_format format; /* of the first list; */
+	decode_format extra;  /* of the second, for wide tiles */
 	uint32_t cluster;
 	uint32_t right; /* which warpgroup */
 } decode_worker;

@@ -479,7 +479,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	decode_units_of(w, h, unit);
 	if (UNLIKELY(wide))
 		decode_wide_scores(
-			w->a, mem, w->format, w->cluster, mem->runs,
+			w->a, mem, w->format, w->extra, w->cluster, mem->runs,
 			(tile ? pair->last : pair->first), tile,
 			decode_first_head(w, decode_run_of(mem->runs,
 							   (tile ? pair->last
@@ -505,7 +505,8 @@ decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 		  const PRIVATE uint32_t *p)
 {
 	if (UNLIKELY(wide)) {
-		decode_wide_values(w->a, w->mem, w->format, w->mem->runs,
+		decode_wide_values(w->a, w->mem, w->format, w->extra,
+				   w->mem->runs,
 				   (tile ? pair->last : pair->first), tile,
 				   w->cluster, w->right, decode_head(), h->o);
 		h->begun = 1;
@@ -792,7 +793,7 @@ decode_begin(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 
 FN void
 decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
-		  decode_format format, uint32_t cluster)
+		  decode_format format, decode_format extra, uint32_t cluster)
 {
 	const uint32_t warp = g_broadcast(g_item() / 32 % 4, 0);
 	decode_loader l;
@@ -800,6 +801,7 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.a = a;
 	l.mem = mem;
 	l.format = format;
+	l.extra = extra;
 	l.cluster = cluster;
 	l.rank = cluster == 2 ? g_cluster_rank() : 0;
 	l.warp = warp;
@@ -808,32 +810,34 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		decode_copy_all(&l);
 		return;
 	}
-	l.ring = decode_ring(mem, format, warp) +
-		 decode_code_bytes(format) * l.lane;
+	l.ring =
+		decode_ring(mem, format, warp) + decode_lane_bytes(&l) * l.lane;
 	l.store = decode_store_at(l.lane);
-	l.scales = decode_scales_of(mem, format, warp, 0, l.lane / 8) +
-		   decode_scale_byte(format, l.lane / (format.group / 16) %
-						     (128 / format.group));
+	l.scales = decode_scale_at(&l, format, l.lane / 8);
+	l.extra_scales = decode_scale_at(&l, extra, l.lane / 8);
 	decode_load_all(&l);
 }
 
 FN void
 decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
-		  decode_format format, uint32_t cluster, uint32_t right)
+		  decode_format format, decode_format extra, uint32_t cluster,
+		  uint32_t right)
 {
 	decode_worker w;
 
 	w.a = a;
 	w.mem = mem;
 	w.format = format;
+	w.extra = extra;
 	w.cluster = cluster;
 	w.right = right;
 	decode_multiply_all(&w);
 }
 
-/* The body of a kernel: its rows, the blocks of a cluster, and the registers of
- * a lane that multiplies and of one that loads. */
-#define DECODE_WGMMA_RUN(rows, blocks, up, down)                             \
+/* The body of a kernel: the formats of its first and second list, the blocks of
+ * a cluster, and the registers of a lane that multiplies and of one that loads.
+ */
+#define DECODE_WGMMA_RUN_LISTS(rows, extra, blocks, up, down)                \
 	do {                                                                 \
 		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \
 		const decode_args a = {                                      \
@@ -845,17 +849,22 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		decode_begin(&a, mem, rows, blocks);                         \
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \
-			decode_run_loader(&a, mem, rows, blocks);            \
+			decode_run_loader(&a, mem, rows, extra, blocks);     \
 		}                                                            \
 		/* Not "else": then the loader's code would lie last. */     \
 		if (g_here(group) != 2) {                                    \
 			G_REGISTERS_UP(up);                                  \
-			decode_run_worker(&a, mem, rows, blocks, group);     \
+			decode_run_worker(&a, mem, rows, extra, blocks,      \
+					  group);                            \
 		}                                                            \
 		/* The peer may still copy to this block, or arrive here. */ \
 		if (blocks == 2)                                             \
 			g_cluster_sync();                                    \
 	} while (0)
+
+/* The same with one format. */
+#define DECODE_WGMMA_RUN(rows, blocks, up, down) \
+	DECODE_WGMMA_RUN_LISTS(rows, rows, blocks, up, down)
 
 #endif
 #endif

@@ -79,8 +79,8 @@ decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 /* Brings row i of a tile, a key, to the warp's place. */
 FN void
 decode_wide_row(const PRIVATE decode_args *a, decode_format f,
-		LOCAL const decode_run *runs, decode_tile which, uint32_t i,
-		LOCAL float *to)
+		decode_format extra, LOCAL const decode_run *runs,
+		decode_tile which, uint32_t i, LOCAL float *to)
 {
 	LOCAL const decode_run *run = decode_run_of(runs, which);
 	const uint32_t second = f.lists == 2 && run->bits & DECODE_SECOND;
@@ -99,7 +99,8 @@ decode_wide_row(const PRIVATE decode_args *a, decode_format f,
 	g_subgroup_barrier(); /* all lanes have read the last row */
 	NO_UNROLL
 	for (d = g_lane(); d < dims; d += 32)
-		to[d] = decode_wide_value(f, at, page.by, entry, d);
+		to[d] = decode_wide_value(second ? extra : f, at, page.by,
+					  entry, d);
 	g_subgroup_barrier();
 }
 
@@ -108,7 +109,7 @@ decode_wide_row(const PRIVATE decode_args *a, decode_format f,
  * has the factors of the item's two heads. */
 FN void
 decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
-		   decode_format f, uint32_t cluster,
+		   decode_format f, decode_format extra, uint32_t cluster,
 		   LOCAL const decode_run *runs, decode_tile which,
 		   uint32_t tile, uint32_t first_head, uint32_t factors,
 		   PRIVATE float *score)
@@ -124,7 +125,7 @@ decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	for (i = 0; i < DECODE_BLOCK; i++) {
 		if (!(mem->notes[tile][i / 8].keys >> i % 8 & 1u))
 			continue;
-		decode_wide_row(a, f, runs, which, i, wide->row);
+		decode_wide_row(a, f, extra, runs, which, i, wide->row);
 		NO_UNROLL
 		for (h = 0; h < DECODE_WIDE_HEADS; h++) {
 			const uint32_t pair = g_shuffle(factors, h % 8 * 4);
@@ -166,9 +167,10 @@ decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
  * head + 8, and the columns of its warpgroup. O is in units of keys. */
 FN void
 decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
-		   decode_format f, LOCAL const decode_run *runs,
-		   decode_tile which, uint32_t tile, uint32_t cluster,
-		   uint32_t right, uint32_t head, PRIVATE float *o)
+		   decode_format f, decode_format extra,
+		   LOCAL const decode_run *runs, decode_tile which,
+		   uint32_t tile, uint32_t cluster, uint32_t right,
+		   uint32_t head, PRIVATE float *o)
 {
 	/* The left warpgroup's row is decode_wide.row. */
 	LOCAL float *row =
@@ -187,7 +189,7 @@ decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 
 		if (!(mem->notes[tile][i / 8].keys >> i % 8 & 1u))
 			continue;
-		decode_wide_row(a, f, runs, which, i, row);
+		decode_wide_row(a, f, extra, runs, which, i, row);
 		UNROLL
 		for (e = 0; e < 2; e++) {
 			LOCAL const uint8_t *at =

@@ -34,7 +34,7 @@ typedef few_scalars spmla_k_sparse_decode_few_other_64_scalars;
 
 /* What the kinds of other_rows.h consist of. */
 FN decode_format
-other_format(other_row row)
+other_rows_of(other_row row)
 {
 	decode_format f = decode_fp8_ds_mla();
 
@@ -73,12 +73,24 @@ other_format(other_row row)
 	return f;
 }
 
+/* The format of a list's rows. Both lists of a call of one list have the first
+ * list's. */
+FN decode_format
+other_format(uint32_t list)
+{
+	const uint32_t lists = emulator_rows[1] == OTHER_ROWS ? 1 : 2;
+	decode_format f = other_rows_of(emulator_rows[list % lists]);
+
+	f.lists = lists;
+	return f;
+}
+
 SPMLA_KERNEL(sparse_decode_wgmma_other)
 void
 spmla_k_sparse_decode_wgmma_other(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_other))
 {
-	DECODE_WGMMA_RUN(other_format(emulator_row), 1, DECODE_V4_REGISTERS,
-			 DECODE_V4_LOADER_REGISTERS);
+	DECODE_WGMMA_RUN_LISTS(other_format(0), other_format(1), 1,
+			       DECODE_V4_REGISTERS, DECODE_V4_LOADER_REGISTERS);
 }
 
 SPMLA_KERNEL(sparse_decode_wgmma_other_32)
@@ -86,8 +98,9 @@ void
 spmla_k_sparse_decode_wgmma_other_32(
 	SPMLA_KERNEL_ARGS(sparse_decode_wgmma_other_32))
 {
-	DECODE_WGMMA_RUN(decode_few_heads(other_format(emulator_row)), 1,
-			 DECODE_V4_REGISTERS, DECODE_V4_LOADER_REGISTERS);
+	DECODE_WGMMA_RUN_LISTS(decode_few_heads(other_format(0)),
+			       decode_few_heads(other_format(1)), 1,
+			       DECODE_V4_REGISTERS, DECODE_V4_LOADER_REGISTERS);
 }
 
 SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_other_pair, 2)
@@ -95,8 +108,8 @@ void
 spmla_k_sparse_decode_wgmma_other_pair(
 	SPMLA_KERNEL_ARGS(sparse_decode_wgmma_other_pair))
 {
-	DECODE_WGMMA_RUN(other_format(emulator_row), 2, DECODE_V4_REGISTERS,
-			 DECODE_V4_LOADER_REGISTERS);
+	DECODE_WGMMA_RUN_LISTS(other_format(0), other_format(1), 2,
+			       DECODE_V4_REGISTERS, DECODE_V4_LOADER_REGISTERS);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_other_16, 1)
@@ -107,7 +120,7 @@ spmla_k_sparse_decode_few_other_16(
 	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 16));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_other_16)};
 
-	few_run(&a, few_kind_of(other_format(emulator_row), 16, 16, 8), local);
+	few_run(&a, few_kind_of(other_format(0), 16, 16, 8), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_other_32, 1)
@@ -118,7 +131,7 @@ spmla_k_sparse_decode_few_other_32(
 	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 32));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_other_32)};
 
-	few_run(&a, few_kind_of(other_format(emulator_row), 32, 16, 8), local);
+	few_run(&a, few_kind_of(other_format(0), 32, 16, 8), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_other_64, 1)
@@ -129,5 +142,5 @@ spmla_k_sparse_decode_few_other_64(
 	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 64));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_other_64)};
 
-	few_run(&a, few_kind_of(other_format(emulator_row), 64, 16, 8), local);
+	few_run(&a, few_kind_of(other_format(0), 64, 16, 8), local);
 }

@@ -2,7 +2,8 @@
  *
  * The kernels of sparse_decode for Hopper over kinds of rows that the library
  * does not have (tests/emulator/other_rows.h). The kernels are the library's
- * with another decode_format; so a new kind of row needs no new kernel.
+ * with other decode_formats, one for each list; so a new kind of row needs no
+ * new kernel.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ enum {
 	WAYS = 6,     /* kernels */
 	FEW = 3,      /* the first one with a workspace */
 	SHAPES = 3,   /* other calls */
+	MIXES = 4,    /* of two kinds of rows */
 	FEW_ROWS = 2, /* kinds of rows that kernels with a workspace take */
 	SMS = 3,      /* room for one cluster of two, which has all tokens */
 	FEW_SMS = 16
@@ -37,20 +39,28 @@ typedef struct call {
 	const char *instead_of;
 	uint32_t tokens, heads, topk;
 	uint32_t workspace;
+	uint32_t extra_topk;
 } call;
 
 /* A call for each kernel, then other calls for the kernels without a
  * workspace. */
 static const call calls[WAYS + SHAPES] = {
-	{"sparse_decode_wgmma_32", 2, 17, 130, 0},
-	{"sparse_decode_wgmma", 2, 64, 200, 0},
-	{"sparse_decode_wgmma_pair", 2, 72, 130, 0},
-	{"sparse_decode_few_v32_16", 1, 16, 300, 1},
-	{"sparse_decode_few_v32_32", 1, 20, 129, 1},
-	{"sparse_decode_few_v32_64", 1, 60, 150, 1},
-	{"sparse_decode_wgmma_32", 3, 1, 70, 0},
-	{"sparse_decode_wgmma", 3, 33, 70, 0},
-	{"sparse_decode_wgmma_pair", 3, 128, 70, 0},
+	{"sparse_decode_wgmma_32", 2, 17, 130, 0, 0},
+	{"sparse_decode_wgmma", 2, 64, 200, 0, 0},
+	{"sparse_decode_wgmma_pair", 2, 72, 130, 0, 0},
+	{"sparse_decode_few_v32_16", 1, 16, 300, 1, 0},
+	{"sparse_decode_few_v32_32", 1, 20, 129, 1, 0},
+	{"sparse_decode_few_v32_64", 1, 60, 150, 1, 0},
+	{"sparse_decode_wgmma_32", 3, 1, 70, 0, 0},
+	{"sparse_decode_wgmma", 3, 33, 70, 0, 0},
+	{"sparse_decode_wgmma_pair", 3, 128, 70, 0, 0},
+};
+
+/* Calls with two lists. There are more tokens than blocks or clusters. */
+static const call mixed_calls[FEW] = {
+	{"sparse_decode_wgmma_v4_32", 7, 17, 130, 0, 140},
+	{"sparse_decode_wgmma_v4", 7, 40, 130, 0, 140},
+	{"sparse_decode_wgmma_v4_pair", 7, 72, 130, 0, 140},
 };
 
 /* An encoding of values. */
@@ -89,6 +99,13 @@ static const layout layouts[OTHER_ROWS] = {
 	{ROW_NVFP4, &e2m1, E4M3, 32, 320, 256, 352},
 };
 
+/* What the two lists of a call have: V4.1's, per token and planar; codes of any
+ * size in turn; and rope parts of two encodings. */
+static const other_row mixes[MIXES][2] = {{ROW_V41, ROW_FP4},
+					  {ROW_V41_PLANAR, ROW_FP4_PLANAR},
+					  {ROW_FP4, ROW_NO_ROPE},
+					  {ROW_FNUZ, ROW_NVFP4}};
+
 /* The values of a row. */
 typedef enum kind {
 	ANY_CODE,  /* but NaN */
@@ -100,19 +117,48 @@ typedef enum kind {
 	KINDS
 } kind;
 
+/* A list of a call, and its cache. */
+typedef struct list {
+	const layout *rows; /* NULL: there is no second list */
+	uint32_t topk;
+	const int32_t *lens;
+	int32_t *slots;
+	uint8_t *pages;
+	uint64_t page_stride_bytes;
+} list;
+
+static list lists[2];
+/* Of the list that is used. */
 static const layout *rows;
+static int32_t *slots;
+static uint8_t *pages;
+
 static fixture f;
 static spmla_sparse_decode_args a;
 static uint16_t *q, *out;
-static int32_t *slots, lens[MOST_TOKENS];
+static int32_t lens[2][MOST_TOKENS];
 static float *lse, sink[MOST_HEADS];
-static uint8_t *pages;
 static ref_work work;
 static ref_kv_row *keys;
 static double sizes[REF_DIM];
 static uint64_t rng;
 
 /* ---- Calls ------------------------------------------------------------- */
+
+static list *
+use(uint32_t i)
+{
+	rows = lists[i].rows;
+	slots = lists[i].slots;
+	pages = lists[i].pages;
+	return &lists[i];
+}
+
+static uint32_t
+list_count(void)
+{
+	return lists[1].rows ? 2 : 1;
+}
 
 static void
 run(const call *c)
@@ -121,32 +167,53 @@ run(const call *c)
 
 	memset(out, 0x5A, (size_t)a.tokens * MOST_HEADS * OUT_HEAD * 2);
 	memset(lse, 0x5A, (size_t)a.tokens * MOST_HEADS * 4);
-	ck_assert_int_eq(other_rows_decode(f.ctx, rows->row, &a, &instead_of),
+	ck_assert_int_eq(other_rows_decode(f.ctx, lists[0].rows->row,
+					   lists[1].rows ? lists[1].rows->row
+							 : OTHER_ROWS,
+					   &a, &instead_of),
 			 SPMLA_OK);
 	ck_assert_str_eq(instead_of, c->instead_of);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
 
-/* Queries are random, and NaN between heads. Every byte of the cache is 0xFF, a
- * NaN code. No slot is chosen. */
+/* Every byte of the cache is 0xFF, a NaN code. No slot is chosen. */
+static void
+open_list(uint32_t i, const layout *of, uint32_t topk, spmla_cache *cache)
+{
+	const uint32_t page_bytes =
+		PAGE * (of->row_bytes + (of->scales_at ? 0 : of->scales));
+	const uint32_t pages_n = (SLOTS + PAGE - 1) / PAGE;
+
+	lists[i].rows = of;
+	lists[i].topk = topk;
+	lists[i].lens = NULL;
+	lists[i].page_stride_bytes = page_bytes + 48;
+	lists[i].slots = test_alloc((size_t)a.tokens * topk * 4, 0xFF);
+	lists[i].pages = test_alloc(pages_n * lists[i].page_stride_bytes, 0xFF);
+	*cache = (spmla_cache)SPMLA_CACHE_INIT;
+	cache->layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	cache->entries_per_page = PAGE;
+	cache->pages = pages_n;
+	cache->page_stride_bytes = lists[i].page_stride_bytes;
+	cache->base = lists[i].pages;
+}
+
+/* Queries are random, and NaN between heads. */
 static void
 open_call(const layout *of, const call *c)
 {
 	const uint32_t dims = of->rope_at ? REF_DIM : REF_LATENT;
-	const uint32_t page_bytes =
-		PAGE * (of->row_bytes + (of->scales_at ? 0 : of->scales));
 	const size_t heads = (size_t)c->tokens * MOST_HEADS;
+	const uint32_t most = c->topk + c->extra_topk;
 	size_t i;
 
-	rows = of;
 	few_open(&f, c->workspace ? FEW_SMS : SMS);
 	rng = test_seed() + c->heads * 1000 + c->topk;
 	q = test_alloc(heads * Q_HEAD * 2, 0);
 	out = test_alloc(heads * OUT_HEAD * 2, 0);
 	lse = test_alloc(heads * 4, 0);
-	slots = test_alloc((size_t)c->tokens * c->topk * 4, 0xFF);
-	keys = malloc(c->topk * sizeof *keys);
-	ck_assert(keys && ref_work_open(&work, c->topk, 1));
+	keys = malloc(most * sizeof *keys);
+	ck_assert(keys && ref_work_open(&work, most, 1));
 	for (i = 0; i < heads * Q_HEAD; i++)
 		q[i] = i % Q_HEAD < dims ? test_bf16(rng_float(&rng)) : 0x7FC0;
 	a = (spmla_sparse_decode_args){.struct_bytes = sizeof a,
@@ -155,7 +222,6 @@ open_call(const layout *of, const call *c)
 				       .topk = c->topk,
 				       .softmax_scale = 0.0721687824f,
 				       .q = q,
-				       .slots = slots,
 				       .out = out,
 				       .lse = lse};
 	a.q_token_stride_elems = MOST_HEADS * Q_HEAD;
@@ -165,26 +231,39 @@ open_call(const layout *of, const call *c)
 	a.out_head_stride_elems = OUT_HEAD;
 	a.lse_token_stride_elems = MOST_HEADS;
 	a.lse_head_stride_elems = 1;
-	a.cache = (spmla_cache)SPMLA_CACHE_INIT;
-	a.cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
-	a.cache.entries_per_page = PAGE;
-	a.cache.pages = (SLOTS + PAGE - 1) / PAGE;
-	a.cache.page_stride_bytes = page_bytes + 48;
-	pages = test_alloc(a.cache.pages * a.cache.page_stride_bytes, 0xFF);
-	a.cache.base = pages;
+	lists[1].rows = NULL;
+	open_list(0, of, c->topk, &a.cache);
+	a.slots = lists[0].slots;
+	use(0);
 	if (c->workspace)
 		few_lend(&a);
+}
+
+/* A call with two lists, of a mix of rows. */
+static void
+open_mix(const other_row *mix, const call *c)
+{
+	open_call(&layouts[mix[0]], c);
+	open_list(1, &layouts[mix[1]], c->extra_topk, &a.extra_cache);
+	a.extra_topk = c->extra_topk;
+	a.extra_slots = lists[1].slots;
+	a.extra_slots_stride_elems = c->extra_topk;
+	a.cache.layout = a.extra_cache.layout = SPMLA_LAYOUT_V4_FP8;
 }
 
 static void
 close_call(const call *c)
 {
+	uint32_t i;
+
 	if (c->workspace)
 		few_take_back();
-	free(pages);
+	for (i = 0; i < list_count(); i++) {
+		free(lists[i].pages);
+		free(lists[i].slots);
+	}
 	ref_work_close(&work);
 	free(keys);
-	free(slots);
 	free(lse);
 	free(out);
 	free(q);
@@ -194,10 +273,17 @@ close_call(const call *c)
 /* ---- Rows -------------------------------------------------------------- */
 
 static uint8_t *
+page_of(int32_t slot)
+{
+	const list *of = &lists[pages == lists[1].pages];
+
+	return pages + (uint32_t)slot / PAGE * of->page_stride_bytes;
+}
+
+static uint8_t *
 row_of(int32_t slot)
 {
-	return pages + (uint32_t)slot / PAGE * a.cache.page_stride_bytes +
-	       (uint32_t)slot % PAGE * rows->row_bytes;
+	return page_of(slot) + (uint32_t)slot % PAGE * rows->row_bytes;
 }
 
 static void
@@ -226,11 +312,9 @@ static uint8_t *
 scale_of(int32_t slot, uint32_t i)
 {
 	const uint32_t bytes = rows->scale == F32 ? 4 : 1;
-	uint8_t *page =
-		pages + (uint32_t)slot / PAGE * a.cache.page_stride_bytes;
 	uint8_t *first = rows->scales_at
 				 ? row_of(slot) + rows->scales_at
-				 : page + PAGE * rows->row_bytes +
+				 : page_of(slot) + PAGE * rows->row_bytes +
 					   (uint32_t)slot % PAGE * rows->scales;
 
 	if (rows->row == ROW_NVFP4)
@@ -347,13 +431,14 @@ draw_row(kind k, int32_t slot)
 	}
 }
 
-/* Random slots; one entry in seven stays -1. */
+/* Random slots of the list in use; one entry in seven stays -1. */
 static void
 choose(kind k)
 {
+	const uint32_t topk = rows == lists[1].rows ? a.extra_topk : a.topk;
 	uint32_t i;
 
-	for (i = 0; i < a.tokens * a.topk; i++) {
+	for (i = 0; i < a.tokens * topk; i++) {
 		if (rng_below(&rng, 7) == 0)
 			continue;
 		slots[i] = (int32_t)rng_below(&rng, SLOTS);
@@ -363,16 +448,16 @@ choose(kind k)
 
 /* ---- Dense attention --------------------------------------------------- */
 
-/* The exact keys of a token, and the sums of their sizes; returns how many. */
+/* The exact keys of a token in the list in use, behind n others, and the sums of
+ * their sizes; returns how many they all are. */
 static uint32_t
-keys_of(uint32_t t)
+keys_of_list(const list *of, uint32_t t, uint32_t n)
 {
-	const uint32_t len = a.topk_lens ? (uint32_t)lens[t] : a.topk;
-	uint32_t i, d, n = 0;
+	const uint32_t len = of->lens ? (uint32_t)of->lens[t] : of->topk;
+	uint32_t i, d;
 
-	memset(sizes, 0, sizeof sizes);
 	for (i = 0; i < len; i++) {
-		const int32_t slot = slots[t * a.topk + i];
+		const int32_t slot = slots[t * of->topk + i];
 
 		if (slot < 0)
 			continue;
@@ -384,6 +469,17 @@ keys_of(uint32_t t)
 		work.kv_rows[n] = &keys[n];
 		n++;
 	}
+	return n;
+}
+
+static uint32_t
+keys_of(uint32_t t)
+{
+	uint32_t i, n = 0;
+
+	memset(sizes, 0, sizeof sizes);
+	for (i = 0; i < list_count(); i++)
+		n = keys_of_list(use(i), t, n);
 	return n;
 }
 
@@ -488,8 +584,8 @@ START_TEST(lengths_count)
 
 	open_call(&layouts[_i / SHAPES], c);
 	choose(ANY_CODE);
-	memcpy(lens, some, sizeof some);
-	a.topk_lens = lens;
+	memcpy(lens[0], some, sizeof some);
+	a.topk_lens = lists[0].lens = lens[0];
 	check(c);
 	close_call(c);
 }
@@ -574,8 +670,12 @@ walked_scale(uint32_t t, uint32_t i)
  * multiplied by 64. */
 START_TEST(every_code_and_scale_has_its_value)
 {
-	const call walk = {calls[_i % FEW].instead_of, MOST_TOKENS,
-			   calls[_i % FEW].heads, 1, 0};
+	const call walk = {calls[_i % FEW].instead_of,
+			   MOST_TOKENS,
+			   calls[_i % FEW].heads,
+			   1,
+			   0,
+			   0};
 	uint32_t t, h, d, i;
 
 	open_call(&layouts[_i / FEW], &walk);
@@ -659,6 +759,131 @@ START_TEST(nan_that_counts_is_not_hidden)
 }
 END_TEST
 
+/* ---- Lists with rows of their own -------------------------------------- */
+
+/* Lists with part of a tile, with whole ones, and without any. Blocks go from a
+ * token's second list to another's first one. */
+static void
+set_lens(void)
+{
+	static const int32_t some[2][7] = {{70, 0, 64, 1, 130, 0, 65},
+					   {65, 33, 0, 128, 1, 0, 140}};
+
+	memcpy(lens[0], some[0], sizeof some[0]);
+	memcpy(lens[1], some[1], sizeof some[1]);
+	a.topk_lens = lists[0].lens = lens[0];
+	a.extra_topk_lens = lists[1].lens = lens[1];
+}
+
+START_TEST(each_list_has_its_own_kind_of_row)
+{
+	const call *c = &mixed_calls[_i % FEW];
+
+	open_mix(mixes[_i / FEW], c);
+	choose(ANY_CODE);
+	use(1);
+	choose(ANY_CODE);
+	set_lens();
+	draw_sinks();
+	check(c);
+	close_call(c);
+}
+END_TEST
+
+/* A split that ends in the first list's last tile, one that begins with the
+ * second list, and one that has parts of both. */
+START_TEST(splits_of_two_lists_are_added_up)
+{
+	static const int32_t metadata[4][8] = {{0, 0, 0, 3, 0},
+					       {0, 0, 3, 9, 1},
+					       {1, 1, 0, 1, 0},
+					       {1, 1, 1, 9, 1}};
+	static const int32_t num_splits[3] = {0, 2, 4};
+	static uint32_t counts[2 * 2 * 2];
+	const call *c = &mixed_calls[_i % FEW];
+
+	open_mix(mixes[_i / FEW], c);
+	a.tokens = 2;
+	choose(ANY_CODE);
+	use(1);
+	choose(ANY_CODE);
+	memset(counts, 0, sizeof counts);
+	a.parts = 4;
+	a.tile_scheduler_metadata = &metadata[0][0];
+	a.num_splits = num_splits;
+	a.split_rows = 4;
+	a.split_out = test_alloc((size_t)4 * a.heads * REF_LATENT * 4, 0xFF);
+	a.split_lse = test_alloc((size_t)4 * a.heads * 4, 0xFF);
+	a.combine = 1;
+	a.workspace = counts;
+	a.workspace_bytes = sizeof counts;
+	ck_assert(spmla_i_combines(&f.plan.device, &a));
+	check(c);
+	free(a.split_lse);
+	free(a.split_out);
+	close_call(c);
+}
+END_TEST
+
+/* Rows of one of the lists have scales that f16 does not hold, or small ones. */
+START_TEST(scales_of_any_size_count_in_each_list)
+{
+	static const kind kinds[2] = {LARGE, SMALL};
+	const uint32_t which = (uint32_t)_i / 2 % 2;
+	const call *c = &mixed_calls[_i % FEW];
+
+	open_mix(mixes[_i / 4], c);
+	a.tokens = 2;
+	use(which);
+	choose(kinds[_i % 2]);
+	use(!which);
+	choose(ANY_CODE);
+	check(c);
+	close_call(c);
+}
+END_TEST
+
+/* One key of one of the lists has it. Tokens before and behind it, done by the
+ * same block, do not. */
+START_TEST(nan_in_a_list_counts_for_its_token)
+{
+	const call *c = &mixed_calls[_i % FEW];
+	uint32_t i, n, t, h, d;
+
+	open_mix(mixes[_i / FEW], c);
+	for (i = 0; i < 2; i++) {
+		for (n = 0;; n++) {
+			for (t = 0; t < 2 * a.tokens; t++) {
+				const list *of = use(t % 2);
+
+				d = t / 2 * of->topk + 70;
+				slots[d] = (int32_t)t;
+				draw_row(ANY_CODE, (int32_t)t);
+			}
+			use(i);
+			if (!make_nan(6 + (int32_t)i, n))
+				break;
+			run(c);
+			for (t = 0; t < a.tokens; t++)
+				for (h = 0; h < a.heads; h++) {
+					const size_t at = t * MOST_HEADS + h;
+
+					ck_assert_int_eq(isnan(lse[at]) != 0,
+							 t == 3);
+					for (d = 0; d < REF_LATENT; d++)
+						ck_assert_int_eq(
+							isnan(test_bf16_value(
+								out[at * OUT_HEAD +
+								    d])) != 0,
+							t == 3);
+				}
+		}
+		ck_assert_uint_ge(n, 2);
+	}
+	close_call(c);
+}
+END_TEST
+
 static uint32_t
 has_kernels(void)
 {
@@ -682,9 +907,16 @@ SUITE
 		{every_code_and_scale_has_its_value, FEW * OTHER_ROWS},
 		{nan_that_counts_is_not_hidden, CASES},
 	};
+	const theme_test mixed[] = {
+		{each_list_has_its_own_kind_of_row, FEW * MIXES},
+		{splits_of_two_lists_are_added_up, FEW * MIXES},
+		{scales_of_any_size_count_in_each_list, 4 * MIXES},
+		{nan_in_a_list_counts_for_its_token, FEW * MIXES},
+	};
 	const theme themes[] = {
 		THEME("shape", NULL, NULL, shape),
 		THEME("values", NULL, NULL, values),
+		THEME("mixed", NULL, NULL, mixed),
 	};
 
 	if (!has_kernels())
