@@ -76,7 +76,7 @@ typedef struct twin {
 	uint64_t bytes;
 } twin;
 
-enum { ROWS = 448, TWINS = 64, OUTPUTS = 10, TEXT = 64, SPOILT = 0xa5 };
+enum { ROWS = 640, TWINS = 64, OUTPUTS = 10, TEXT = 64, SPOILT = 0xa5 };
 
 /* A row of the table. Times in us. */
 typedef struct cuda_row {

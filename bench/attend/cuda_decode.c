@@ -6,7 +6,8 @@
  * outside of what is timed, as in the peer's times. Each token's keys are drawn
  * in no order from rows of its own, so that no two tokens share one. Only with
  * the longest lists tokens that are 64 apart share their rows: 690 MB lie
- * between two uses.
+ * between two uses. C128A's second lists have lengths, as the peer's have: two
+ * queries of a request share one, and all are as long as the list may be.
  */
 #include "bench/cuda.h"
 
@@ -27,8 +28,9 @@ enum {
 	V32_TOKENS = 256,
 	MOST_HEADS = 128,
 	MOST_PARTS = 512,
-	MOST_SPLITS = 4, /* of a token, if they are fixed */
-	WORKSPACE_BYTES = 9 << 20
+	MOST_SPLITS = 4,           /* of a token, if they are fixed */
+	QUERIES = 2,               /* of a request, if lists have lengths */
+	WORKSPACE_BYTES = 72 << 20 /* of 256 tokens that are batch-invariant */
 };
 
 typedef struct decode_shape {
@@ -39,10 +41,17 @@ static const decode_shape v32_shapes[] = {
 	{1, 128},   {2, 128},   {3, 128},   {4, 128},   {5, 128},   {8, 128},
 	{12, 128},  {24, 128},  {32, 128},  {48, 128},  {64, 128},  {96, 128},
 	{128, 128}, {140, 128}, {148, 128}, {192, 128}, {256, 128}, {1, 64},
-	{2, 64},    {4, 64},    {16, 64},   {128, 64},  {1, 16},    {8, 16},
-	{32, 16},   {128, 16},  {8, 8},     {128, 8},
+	{2, 64},    {3, 64},    {4, 64},    {5, 64},    {8, 64},    {12, 64},
+	{16, 64},   {24, 64},   {48, 64},   {96, 64},   {128, 64},  {140, 64},
+	{192, 64},  {256, 64},  {1, 16},    {3, 16},    {5, 16},    {8, 16},
+	{12, 16},   {24, 16},   {32, 16},   {48, 16},   {96, 16},   {128, 16},
+	{192, 16},  {256, 16},  {1, 8},     {5, 8},     {8, 8},     {12, 8},
+	{24, 8},    {48, 8},    {96, 8},    {128, 8},
 };
 static const decode_shape peak_shapes[] = {{296, 128}};
+
+/* A list and how many it has. */
+#define LIST(of) of, sizeof of / sizeof *of
 
 /* V3.2, and its longest lists. */
 static const struct v32_set {
@@ -50,8 +59,9 @@ static const struct v32_set {
 	const decode_shape *shapes;
 	uint32_t count, tokens, topk, own, pools;
 } v32_sets[] = {
-	{"V3.2", v32_shapes, 28, V32_TOKENS, 2048, TOKEN_ROWS, V32_TOKENS},
-	{"V3.2 k 16384", peak_shapes, 1, 296, PEAK_ROWS, PEAK_ROWS, PEAK_POOLS},
+	{"V3.2", LIST(v32_shapes), V32_TOKENS, 2048, TOKEN_ROWS, V32_TOKENS},
+	{"V3.2 k 16384", LIST(peak_shapes), 296, PEAK_ROWS, PEAK_ROWS,
+	 PEAK_POOLS},
 };
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. */
@@ -66,16 +76,20 @@ static const decode_shape c4a_pro_shapes[] = {
 	{12, 128},  {24, 128},  {48, 128},  {96, 128}, {128, 128},
 	{140, 128}, {192, 128}, {296, 128},
 };
-static const decode_shape c128a_shapes[] = {{4, 64}, {128, 64}};
+static const decode_shape c128a_shapes[] = {
+	{1, 64},   {2, 64},   {3, 64},   {4, 64},   {5, 64},
+	{8, 64},   {12, 64},  {24, 64},  {48, 64},  {96, 64},
+	{128, 64}, {140, 64}, {192, 64}, {256, 64},
+};
 
 static const struct v4_set {
 	const char *name;
 	const decode_shape *shapes;
-	uint32_t count, tokens, heads, extra_topk, extra_page;
+	uint32_t count, tokens, heads, extra_topk, extra_page, has_lengths;
 } v4_sets[] = {
-	{"C4A 512", c4a_shapes, 19, 512, 64, 512, PAGE},
-	{"C4A 1024", c4a_pro_shapes, 13, 296, 128, 1024, PAGE},
-	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
+	{"C4A 512", LIST(c4a_shapes), 512, 64, 512, PAGE, 0},
+	{"C4A 1024", LIST(c4a_pro_shapes), 296, 128, 1024, PAGE, 0},
+	{"C128A 1024", LIST(c128a_shapes), 256, 64, 1024, 2, 1},
 };
 
 static const decode_shape decode_tiny[] = {{2, 8}};
@@ -87,6 +101,7 @@ static struct {
 	uint32_t layout, entries, extra_entries, in_parts;
 	const char *model;
 	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
+	const twin *extra_lens; /* NULL: none */
 	const twin *out, *lse, *meta, *splits, *split_out, *split_lse;
 	const twin *workspace;
 } dc;
@@ -124,6 +139,11 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 		a.extra_cache = pool_cache(dc.extra_pool, on, dc.layout,
 					   dc.extra_entries);
 	}
+	if (dc.extra_lens) {
+		a.extra_topk_lens = (const int32_t *)dc.extra_lens->at[on] +
+				    first / QUERIES;
+		a.lens_tokens = QUERIES;
+	}
 	if (dc.in_parts && on == ON_DEVICE) {
 		a.parts = dc.by.parts;
 		a.tile_scheduler_metadata = dc.meta->at[on];
@@ -144,6 +164,7 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 static void
 plan_parts(gpu *g)
 {
+	/* All lengths are those of full lists: none have to be told. */
 	const spmla_tile_sched_args a = {
 		.struct_bytes = (uint32_t)sizeof a,
 		.batch = dc.tokens - dc.by.whole_tokens,
@@ -339,6 +360,7 @@ bench_v4(gpu *g, const struct v4_set *v)
 	const uint32_t tokens = g->tiny ? 2 : v->tokens;
 	const uint32_t own = g->tiny ? 128 : EXTRA_ROWS;
 	const uint32_t count = g->tiny ? 1 : v->count;
+	int32_t *lens;
 	char model[32];
 	uint32_t i;
 
@@ -359,6 +381,13 @@ bench_v4(gpu *g, const struct v4_set *v)
 	dc.extra_slots = twin_make(g, (uint64_t)tokens * dc.extra_topk * 4);
 	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE, tokens);
 	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own, tokens);
+	if (v->has_lengths) {
+		dc.extra_lens = twin_make(g, tokens / QUERIES * 4);
+		lens = dc.extra_lens->at[ON_HOST];
+		for (i = 0; i < tokens / QUERIES; i++)
+			lens[i] = (int32_t)dc.extra_topk;
+		twin_push(g, dc.extra_lens);
+	}
 	for (i = 0; i < count; i++)
 		one_decode(g, g->tiny ? decode_tiny : &v->shapes[i]);
 	twins_free(g);
