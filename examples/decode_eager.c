@@ -71,8 +71,8 @@ decode_args(const eager_check *e, uint32_t layer, uint32_t tokens)
 	return a;
 }
 
-/* On a GPU batch-invariant steps have fixed splits. A call alone has the same
- * bits if it has the same splits, and a workspace in which to add them up. */
+/* On a GPU batch-invariant steps have fixed splits, or one launch. A call alone
+ * has the same bits if it has the same, and a workspace as they have. */
 static void
 open_parts(eager_check *e)
 {

@@ -80,7 +80,8 @@ choose_fixed(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 	const uint64_t parts =
 		(uint64_t)a->tokens * spmla_i_fixed_splits(plan, keys);
 
-	if (spmla_i_few_entries(a) == UINT64_MAX || parts > MOST_PARTS)
+	if (spmla_i_few_entries(a) == UINT64_MAX || parts > MOST_PARTS ||
+	    spmla_i_few_takes(plan, a) < SPMLA_I_FEW_COUNT)
 		return;
 	out->parts = out->split_rows = (uint32_t)parts;
 	out->split_blocks = spmla_i_split_blocks(plan, keys);

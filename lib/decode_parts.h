@@ -59,7 +59,8 @@ typedef struct spmla_decode_parts {
  * With SPMLA_CONFIG_BATCH_INVARIANT only CUDA splits, and only tokens without a
  * second list. A split has max(4, cdiv(blocks, 4)) key blocks, where blocks
  * follows from topk (ragged: longest) alone. The decode is whole if a token has
- * one split, or if a ragged list has longest 0. A token's bits then do not
+ * one split, if a ragged list has longest 0, or if args->workspace serves it in
+ * one launch, as it may with up to 16 heads. A token's bits then do not
  * depend on the other tokens, if args->workspace is NULL in every call or large
  * enough for each.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */

@@ -259,8 +259,21 @@ few_words(const spmla_plan *plan, uint64_t keys)
 	return most;
 }
 
-/* The workspace of decodes in one launch. With the batch-invariant flag there
- * are none: a row's bits would depend on the number of tokens. */
+/* The same with the batch-invariant flag, for the largest bucket. */
+static uint64_t
+always_words(const spmla_plan *plan)
+{
+	const spmla_config *c = &plan->config;
+	const uint32_t way = spmla_i_few_always(&plan->device, c->kv_layout,
+						c->heads, c->topk);
+
+	return way == SPMLA_I_FEW_COUNT
+		       ? 0
+		       : spmla_i_few_words(way, spmla_i_fixed_tokens(plan),
+					   c->heads);
+}
+
+/* The workspace of decodes in one launch. */
 static void
 fill_few(uint64_t *dim, const spmla_plan *plan)
 {
@@ -271,8 +284,11 @@ fill_few(uint64_t *dim, const spmla_plan *plan)
 	uint64_t *to = &dim[SPMLA_I_DIM_DECODE_WORKSPACE];
 	uint32_t i;
 
-	for (i = !v4; i < 3 && !(c->flags & SPMLA_CONFIG_BATCH_INVARIANT);
-	     i++) {
+	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
+		*to = always_words(plan);
+		return;
+	}
+	for (i = !v4; i < 3; i++) {
 		const uint64_t words = few_words(plan, keys[i]);
 
 		*to = words > *to ? words : *to;

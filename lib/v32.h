@@ -118,12 +118,16 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * split_combine. The prologue plans the parts for all of its tokens, each with
  * as many keys as topk selects. SPMLA_CONFIG_BATCH_INVARIANT changes that. On
  * CUDA every step then has fixed splits, if the plan allows a token more than 4
- * key blocks. On other GPUs no step is split.
+ * key blocks. But on Hopper, with FP8_DS_MLA, up to 16 heads and topk up to
+ * 2048, every step is one launch with DECODE_WORKSPACE. On other GPUs no step
+ * is split.
  * A call runs whole instead if:
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
  * - on Hopper, without SPMLA_CONFIG_BATCH_INVARIANT, the tokens are few enough
- *   for one launch with DECODE_WORKSPACE.
+ *   for one launch with DECODE_WORKSPACE;
+ * - on Hopper, where every step would be one launch, q or out is not aligned to
+ *   16 bytes or the cache is FNUZ.
  * Also on Hopper, parts of FP8_DS_MLA rows add up their splits in the same
  * launch, with DECODE_WORKSPACE.
  *

@@ -2,9 +2,10 @@
  *
  * Chooses the decodes that a Hopper GPU does in one launch with keys shared by
  * many blocks, and no combine (sparse_decode_few). They have so few tokens that
- * all blocks run at the same time. The choice follows from the call's sizes and
- * the device, so a captured graph always does the same. It stands in lib
- * because the plan reserves the workspace, and layers choose by it.
+ * all blocks run at the same time, or have few heads. The choice follows
+ * from the call's sizes and the device, so a captured graph always does the
+ * same. It stands in lib because the plan reserves the workspace, and layers
+ * choose by it.
  */
 #ifndef SPMLA_INTERNAL_FEW_H
 #define SPMLA_INTERNAL_FEW_H
@@ -96,10 +97,29 @@ spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
 	return (uint64_t)tokens * ((heads + f.heads - 1) / f.heads) * f.ranks;
 }
 
-/* The first way that needs at most one block per SM; SPMLA_I_FEW_COUNT: none.
- * On the 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a
- * block for 1 token (128 blocks), 32 for 2 (128), 64 for 3 and 4 (96, 128), and
- * none for 5 (160). */
+/* The way that any number of tokens can take; SPMLA_I_FEW_COUNT: none. Only
+ * V3.2 with up to 16 heads has one. Its blocks need not run at the same time: where
+ * they wait for each other, the waits end (decode_exchange_device.h). With the
+ * batch-invariant flag every decode takes it: up to 1.2 times as long as the
+ * default (64 heads would take up to 5 times as long; bench/NOTES.md). */
+static inline uint32_t
+spmla_i_few_always(const spmla_device *device, uint32_t layout, uint32_t heads,
+		   uint64_t keys)
+{
+	const spmla_i_few f = spmla_i_few_of(SPMLA_I_FEW_V32_16);
+	const uint32_t is = device->kind == SPMLA_BACKEND_CUDA &&
+			    device->arch == 90 && layout == f.layout &&
+			    heads <= f.heads && keys <= f.keys;
+
+	return is ? SPMLA_I_FEW_V32_16 : SPMLA_I_FEW_COUNT;
+}
+
+/* The first way that needs at most one block per SM; or else the one for any
+ * number of tokens, while it is faster than parts: up to six blocks per SM,
+ * which has room for two; SPMLA_I_FEW_COUNT: none. On the 132 SMs of an H100, V3.2
+ * with 128 heads and 2048 keys takes 16 heads a block for 1 token (128 blocks),
+ * 32 for 2 (128), 64 for 3 and 4 (96, 128), and none for 5 (160). With 16 heads
+ * 8 tokens take 128 blocks, 49 take 784, and 50 none. */
 static inline uint32_t
 spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 		   uint32_t heads, uint64_t keys)
@@ -113,9 +133,13 @@ spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 
 		if (f.layout == layout && keys <= f.keys &&
 		    spmla_i_few_blocks(i, tokens, heads) <= device->sm_count)
-			break;
+			return i;
 	}
-	return i;
+	i = spmla_i_few_always(device, layout, heads, keys);
+	if (i < SPMLA_I_FEW_COUNT && spmla_i_few_blocks(i, tokens, heads) <=
+					     UINT64_C(6) * device->sm_count)
+		return i;
+	return SPMLA_I_FEW_COUNT;
 }
 
 /* The workspace words of a call. For each token and each group of heads that
@@ -150,12 +174,17 @@ spmla_i_few_aligned(const spmla_sparse_decode_args *a)
 static inline uint32_t
 spmla_i_few_takes(const spmla_plan *plan, const spmla_sparse_decode_args *a)
 {
+	const uint32_t layout = spmla_i_decode_layout(a);
+	const uint64_t keys = spmla_i_few_entries(a);
 	const uint32_t way =
-		spmla_i_few_choose(&plan->device, spmla_i_decode_layout(a),
-				   a->tokens, a->heads, spmla_i_few_entries(a));
+		plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT
+			? spmla_i_few_always(&plan->device, layout, a->heads,
+					     keys)
+			: spmla_i_few_choose(&plan->device, layout, a->tokens,
+					     a->heads, keys);
 
 	if (way == SPMLA_I_FEW_COUNT || !a->workspace || a->parts ||
-	    plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT ||
+	    spmla_i_few_blocks(way, a->tokens, a->heads) > INT32_MAX ||
 	    a->workspace_bytes / 4 <
 		    spmla_i_few_words(way, a->tokens, a->heads) ||
 	    !spmla_i_few_aligned(a))

@@ -3,14 +3,15 @@
  * Chooses the decode steps that a GPU does in parts (split-KV): those whose
  * tokens alone would not keep it busy. The choice follows from plan and shape,
  * so a captured graph always does the same. With the batch-invariant flag it
- * follows from the plan alone: every step of V3.2 has the same fixed splits,
- * and V4's are whole. It stands in lib because the plan reserves the split
+ * follows from the plan alone: every step of V3.2 has the same fixed splits, or
+ * none, and V4's are whole. It stands in lib because the plan reserves the split
  * rows, and layers choose by it.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H
 
 #include "spmla/internal/config.h"
+#include "spmla/internal/few.h"
 #include "spmla/ops/tile_sched.h"
 #include "spmla/spmla.h"
 
@@ -69,13 +70,20 @@ spmla_i_fixed_splits(const spmla_plan *plan, uint32_t keys)
 	return each ? blocks / each + (blocks % each != 0) : 0;
 }
 
-/* The keys of a token that fixed splits cut, in the plan's layers: V3.2's. V4's
- * tokens are whole: on an H100 three splits took a seventh off a decode of one
- * token and made a decode of 128 take 2.4 times as long (bench/NOTES.md). */
+/* The keys of a token that fixed splits cut, in the plan's layers: V3.2's,
+ * unless one launch shares them (few.h). V4's tokens are whole: on an H100 three
+ * splits took a seventh off a decode of one token and made a decode of 128 take
+ * 2.4 times as long (bench/NOTES.md). */
 static inline uint32_t
 spmla_i_cut_keys(const spmla_plan *plan)
 {
-	return spmla_i_is_v4(&plan->config) ? 0 : plan->config.topk;
+	const spmla_config *c = &plan->config;
+
+	if (spmla_i_is_v4(c) ||
+	    spmla_i_few_always(&plan->device, c->kv_layout, c->heads, c->topk) <
+		    SPMLA_I_FEW_COUNT)
+		return 0;
+	return c->topk;
 }
 
 /* Whether the kernel of a decode can combine its splits, on such a device. */
@@ -87,12 +95,16 @@ spmla_i_can_combine(const spmla_device *device)
 
 /* The most tokens that parts share, where a GPU does `at_a_time` whole ones. A
  * fuller last round is done whole: cutting and combining parts costs as much as
- * an idle third of a round (V3.2) or half of one (V4, whose tokens have few
- * blocks). */
+ * an idle quarter of a round (V3.2; a third where another launch combines) or
+ * half of one (V4, whose tokens have few blocks). */
 static inline uint32_t
-spmla_i_most_shared(uint32_t v4, uint32_t at_a_time)
+spmla_i_most_shared(const spmla_device *device, uint32_t v4, uint32_t at_a_time)
 {
-	return v4 ? at_a_time / 2 : at_a_time * 2 / 3;
+	if (v4)
+		return at_a_time / 2;
+	/* With all of three quarters each token would be a part of its own. */
+	return spmla_i_can_combine(device) ? (at_a_time * 3 - 1) / 4
+					   : at_a_time * 2 / 3;
 }
 
 /* The parts of `tokens` tokens, at most `most`. Each token gets the same
@@ -135,7 +147,7 @@ spmla_i_cut_tokens(const spmla_device *device, uint32_t v4, uint32_t tokens,
 	if (tokens == whole)
 		return cut;
 	whole -= whole % together;
-	if (tokens - whole > spmla_i_most_shared(v4, at_a_time) ||
+	if (tokens - whole > spmla_i_most_shared(device, v4, at_a_time) ||
 	    (whole && v4 && !spmla_i_can_combine(device)))
 		return cut;
 	cut.whole = whole;
@@ -180,7 +192,7 @@ spmla_i_split_tokens(const spmla_plan *plan)
 {
 	const uint32_t parts = spmla_i_split_parts(plan);
 	const uint32_t v4 = spmla_i_is_v4(&plan->config);
-	const uint32_t limit = spmla_i_most_shared(v4, parts);
+	const uint32_t limit = spmla_i_most_shared(&plan->device, v4, parts);
 	uint32_t most = 0, i;
 
 	for (i = 0; i < plan->config.bucket_count; i++) {

@@ -79,10 +79,13 @@ typedef struct spmla_sparse_decode_args {
 	 * It is ignored
 	 * - if it is too small, for FNUZ and MLA_BF16, and for page strides
 	 *   that are not multiples of 16;
-	 * - for few tokens: with SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or
-	 *   out is not aligned to 16 bytes;
+	 * - for few tokens: if it, q or out is not aligned to 16 bytes;
 	 * - for parts: if q, out, split_out or pages are not aligned to 16
-	 *   bytes. */
+	 *   bytes.
+	 * With SPMLA_CONFIG_BATCH_INVARIANT there are no few tokens, except
+	 * that any number of tokens of FP8_DS_MLA rows counts as few with up to
+	 * 16 heads and 2048 entries (topk, or longest). The workspace then has
+	 * 266368 bytes for each token. */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
 	/* Ragged lists: the most entries of a token. 0: unknown, and few tokens
@@ -178,7 +181,9 @@ typedef struct spmla_sparse_decode_args {
  * - By tiles (HIP and Level Zero, with SPMLA_CONFIG_ALLOW_UNPROVEN) also on:
  *   heads.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
- *   (ragged: longest and extra_longest).
+ *   (ragged: longest and extra_longest). With SPMLA_CONFIG_BATCH_INVARIANT not
+ *   on `tokens`, and on the others only by whether they are within the limits
+ *   above, if the workspace is large enough in every call, or NULL in every.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the values; in kernels that round values to bf16,
  * over these. Where values cancel, the error of out is up to 2^-8 of the

@@ -175,12 +175,13 @@ START_TEST(a_library_without_kernels_says_so)
 }
 END_TEST
 
-/* The plan again, for that many multiprocessors. */
+/* The plan again, for that arch and that many multiprocessors. */
 static void
-replan(uint32_t sm_count)
+replan(uint32_t arch, uint32_t sm_count)
 {
 	spmla_device device = r.plan.device;
 
+	device.arch = arch;
 	device.sm_count = sm_count;
 	ck_assert_int_eq(spmla_plan_make(&r.plan, &r.plan.config, &device, 0),
 			 SPMLA_OK);
@@ -188,15 +189,14 @@ replan(uint32_t sm_count)
 
 START_TEST(a_plan_for_another_device_is_refused)
 {
-	r.plan.device.arch = 100;
+	replan(100, 4);
 	init_says(SPMLA_E_UNSUPPORTED,
 		  "SPMLA_E_UNSUPPORTED: plan.device.arch: got 100, want at "
 		  "most 90");
-	r.plan.device.arch = 90;
-	replan(2); /* the regions do for it */
+	replan(90, 2); /* the regions do for it */
 	init_says(SPMLA_E_UNSUPPORTED,
 		  "SPMLA_E_UNSUPPORTED: plan.device.sm_count: got 2, want 4");
-	replan(4);
+	replan(90, 4);
 	r.plan.device.subgroup_width = 16;
 	init_says(SPMLA_E_UNSUPPORTED,
 		  "SPMLA_E_UNSUPPORTED: plan.device.subgroup_width: got 16, "
@@ -214,7 +214,7 @@ has_places(uint32_t arch, uint32_t wgmma, uint32_t most, uint32_t few)
 {
 	const spmla_i_gpu_state *state;
 
-	r.plan.device.arch = arch;
+	replan(arch, 4);
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
 	state = spmla_view(r.ctx, SPMLA_BUF_BACKEND_STATE, NULL);
 #define HAS(stem) (state->resident_blocks[SPMLA_KERNEL_##stem] != 0)

@@ -175,6 +175,14 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		 "sparse_decode_wgmma_pair", 2},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 8, 8, 2048,
 		 "sparse_decode_few_v32_16", 128},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 9, 16, 2048,
+		 "sparse_decode_few_v32_16", 144}, /* two on an SM */
+		{SPMLA_LAYOUT_FP8_DS_MLA, 49, 16, 2048,
+		 "sparse_decode_few_v32_16", 784},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 50, 16, 2048,
+		 "sparse_decode_wgmma_32", 50},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 9, 17, 2048, "sparse_decode_wgmma_32",
+		 9},
 		{SPMLA_LAYOUT_V4_FP8, 2, 64, 640, "sparse_decode_few_v4_8",
 		 128},
 		{SPMLA_LAYOUT_V4_FP8, 4, 64, 640, "sparse_decode_few_v4_16",
@@ -216,6 +224,51 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		ck_assert(!strstr(kernel_on(90, SPMLA_OP_sparse_decode, &a),
 				  "few_"));
 	}
+}
+END_TEST
+
+/* V3.2 with up to 16 heads: 16 blocks a token, more than run at once. */
+START_TEST(batch_invariant_decode_of_few_heads_takes_one_launch)
+{
+	static const struct {
+		uint32_t layout, tokens, heads, keys, blocks; /* 0: none */
+	} c[] = {
+		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 16, 2048, 16},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 300, 8, 64, 4800},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 17, 2048, 0},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 16, 2049, 0},
+		{SPMLA_LAYOUT_V4_FP8, 1, 16, 640, 0},
+		{SPMLA_LAYOUT_MLA_BF16, 1, 16, 2048, 0},
+	};
+	spmla_sparse_decode_args a;
+	uint32_t i;
+
+	ctx.plan.config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		const uint64_t bytes = UINT64_C(266368) * c[i].tokens;
+
+		memset(&a, 0, sizeof a);
+		a.cache.layout = c[i].layout;
+		a.tokens = c[i].tokens;
+		a.heads = c[i].heads;
+		a.topk = c[i].keys;
+		a.workspace = (uint32_t *)(void *)memory;
+		/* 17 heads would take twice as much. */
+		a.workspace_bytes = c[i].blocks ? bytes : 2 * bytes;
+		ctx.plan.device.kind = SPMLA_BACKEND_CUDA;
+		ctx.plan.device.arch = 90;
+		ctx.plan.device.sm_count = 132;
+		ck_assert_int_eq(
+			strcmp(kernel_on(90, SPMLA_OP_sparse_decode, &a),
+			       "sparse_decode_few_v32_16") == 0,
+			c[i].blocks > 0);
+		if (c[i].blocks)
+			ck_assert_uint_eq(launched.blocks, c[i].blocks);
+		a.workspace_bytes = bytes - 1;
+		ck_assert(!strstr(kernel_on(90, SPMLA_OP_sparse_decode, &a),
+				  "few_"));
+	}
+	ctx.plan.config.flags = 0;
 }
 END_TEST
 
@@ -841,6 +894,7 @@ SUITE
 		{decode_takes_the_instructions_of_its_device, 1},
 		{small_decode_takes_16_heads_a_block, 1},
 		{decode_of_few_tokens_takes_one_launch, 1},
+		{batch_invariant_decode_of_few_heads_takes_one_launch, 1},
 		{prefill_of_aligned_rows_takes_matrix_instructions, 1},
 	};
 	const theme_test others[] = {

@@ -16,16 +16,19 @@
 #include "tests/harness/v32_rig.h"
 #include "tests/protocol/parts_check.h"
 
+enum { FEW_HEADS = 4, HEADS = 20 }; /* up to 16 of V3.2 have a way of theirs */
+
 static ring_rig r;
 
 static void
-setup_flags(uint32_t flags, uint32_t topk)
+setup_flags(uint32_t flags, uint32_t topk, uint32_t heads)
 {
 	spmla_config config;
 
 	fixture_config(&config);
 	config.flags |= flags;
 	config.topk = topk;
+	config.heads = heads;
 	fixture_multiprocessors(12);
 	ring_open_config(&r, &config, 0);
 	fixture_multiprocessors(0);
@@ -34,14 +37,21 @@ setup_flags(uint32_t flags, uint32_t topk)
 static void
 setup(void)
 {
-	setup_flags(0, 512); /* 8 blocks: several parts a token */
+	/* 8 blocks: several parts a token. */
+	setup_flags(0, 512, FEW_HEADS);
 }
 
 /* Five blocks, of a context that is long enough. */
 static void
 setup_fixed(void)
 {
-	setup_flags(SPMLA_CONFIG_BATCH_INVARIANT, 300);
+	setup_flags(SPMLA_CONFIG_BATCH_INVARIANT, 300, HEADS);
+}
+
+static void
+setup_one_launch(void)
+{
+	setup_flags(SPMLA_CONFIG_BATCH_INVARIANT, 300, FEW_HEADS);
 }
 
 static void
@@ -74,13 +84,15 @@ check_parts(uint32_t parts, uint32_t whole, int32_t tokens)
 	parts_check(&step);
 }
 
-/* The tokens of the last round, which is at most two thirds full; 0: the step
- * is whole. */
+/* The tokens of the last round, which is at most two thirds full, on Hopper
+ * less than three quarters; 0: the step is whole. */
 static uint32_t
 in_parts(uint32_t tokens, uint32_t parts)
 {
 	const uint32_t last = tokens % parts;
 
+	if (spmla_i_can_combine(&r.f.plan.device))
+		return last * 4 < parts * 3 ? last : 0;
 	return last * 3 <= parts * 2 ? last : 0;
 }
 
@@ -130,33 +142,41 @@ split_bytes(const spmla_plan *plan)
 	return bytes;
 }
 
-/* 128 heads on 132 multiprocessors: rounds of 66 tokens. 44 of 66 are two
- * thirds. */
+/* On 132 multiprocessors: with 128 heads rounds of 66 tokens, of which 44 are
+ * two thirds and 49 less than three quarters; with 64 heads of 132, of which 99
+ * are three quarters. */
 START_TEST(a_step_whose_tokens_fill_their_rounds_has_no_parts)
 {
 	static const struct {
-		uint32_t tokens, in_parts;
-	} cases[] = {{1, 1},   {32, 1},  {44, 1},  {45, 0},  {66, 0},  {67, 1},
-		     {110, 1}, {111, 0}, {132, 0}, {133, 1}, {176, 1}, {177, 0},
-		     {198, 0}, {199, 1}, {242, 1}, {256, 0}};
+		uint32_t heads, tokens, in_parts, on_hopper;
+	} cases[] = {{128, 1, 1, 1},   {128, 32, 1, 1},  {128, 44, 1, 1},
+		     {128, 45, 0, 1},  {128, 49, 0, 1},  {128, 50, 0, 0},
+		     {128, 66, 0, 0},  {128, 67, 1, 1},  {128, 110, 1, 1},
+		     {128, 111, 0, 1}, {128, 115, 0, 1}, {128, 116, 0, 0},
+		     {128, 132, 0, 0}, {128, 133, 1, 1}, {128, 176, 1, 1},
+		     {128, 177, 0, 1}, {128, 182, 0, 0}, {128, 198, 0, 0},
+		     {128, 199, 1, 1}, {128, 256, 0, 0}, {64, 88, 1, 1},
+		     {64, 98, 0, 1},   {64, 99, 0, 0}};
 	const uint32_t on_gpu = r.f.plan.device.kind != SPMLA_BACKEND_CPU;
+	const int hopper = spmla_i_can_combine(&r.f.plan.device);
 	spmla_device device = r.f.device;
 	spmla_config config = r.f.config;
 	spmla_plan plan;
 	uint32_t i;
 
 	device.sm_count = 132;
-	config.heads = 128;
 	config.max_rows = 256;
 	config.bucket_count = 1;
 	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const uint32_t n = cases[i].tokens;
 
+		config.heads = cases[i].heads;
 		config.buckets[0] = (spmla_shape){n, n, 1, 0};
 		ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
 				 SPMLA_OK);
 		ck_assert_uint_eq(split_bytes(&plan) > 0,
-				  on_gpu && cases[i].in_parts);
+				  on_gpu && (hopper ? cases[i].on_hopper
+						    : cases[i].in_parts));
 	}
 }
 END_TEST
@@ -236,6 +256,7 @@ START_TEST(a_batch_invariant_plan_has_fixed_splits)
 	uint32_t i, whole, many;
 
 	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	config.heads = HEADS;
 	config.cpu_workers = 0;
 	for (i = 0; i < 8; i++) {
 		whole = i & 1, many = i >> 1 & 1;
@@ -257,6 +278,39 @@ START_TEST(a_batch_invariant_plan_has_fixed_splits)
 		ck_assert_uint_eq(
 			planned(&plan, SPMLA_BUF_TILE_SCHEDULER_METADATA),
 			32 * 32);
+	}
+}
+END_TEST
+
+/* V3.2 with up to 16 heads and 2048 keys, on Hopper: no splits, but a workspace
+ * for the largest bucket, of 16 tokens, however few SMs there are. */
+START_TEST(a_batch_invariant_plan_of_few_heads_has_a_workspace)
+{
+	static const struct {
+		uint32_t arch, heads, topk, is;
+	} cases[] = {{90, 1, 512, 1},   {90, 16, 2048, 1}, {90, 17, 512, 0},
+		     {90, 16, 2049, 0}, {100, 16, 512, 0}, {80, 16, 512, 0}};
+	const uint64_t token = 4 * (32 + 16 * 16 * (4 + 256));
+	spmla_device device = r.f.device;
+	spmla_config config = r.f.config;
+	spmla_plan plan;
+	uint32_t i;
+
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	config.cpu_workers = 0;
+	device.kind = SPMLA_BACKEND_CUDA;
+	device.sm_count = 1;
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		device.arch = cases[i].arch;
+		config.heads = cases[i].heads;
+		config.topk = cases[i].topk;
+		ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(split_bytes(&plan) > 0, !cases[i].is);
+		if (cases[i].is)
+			ck_assert_uint_eq(
+				planned(&plan, SPMLA_BUF_DECODE_WORKSPACE),
+				16 * token);
 	}
 }
 END_TEST
@@ -367,8 +421,8 @@ attend_first(fixture *f, v32_rig *rig, uint32_t tokens)
 	ck_assert_uint_eq(fixture_status(f).count, 0);
 }
 
-/* The first token has one split, the others two: of 3 tokens there are 6 parts,
- * and the last of them is the fourth token's. */
+/* With fixed splits the first token has one, the others two: of 3 tokens there
+ * are 6 parts, and the last of them is the fourth token's. */
 START_TEST(a_call_of_fewer_tokens_gives_the_same_bits)
 {
 	static const uint32_t lens[4] = {1, 500, 400, 512};
@@ -393,7 +447,7 @@ START_TEST(a_call_of_fewer_tokens_gives_the_same_bits)
 	v32_must(f.ctx,
 		 spmla_v32_attn(f.ctx, &rig.layer, &rig_shapes[0], NULL));
 	fixture_drain(&f);
-	if (f.plan.device.kind == SPMLA_BACKEND_CUDA)
+	if (f.plan.device.kind == SPMLA_BACKEND_CUDA && config.heads == HEADS)
 		ck_assert_mem_eq(spmla_view(f.ctx, SPMLA_BUF_NUM_SPLITS, NULL),
 				 splits, sizeof splits);
 	attend_first(&f, &rig, 4);
@@ -471,6 +525,7 @@ SUITE
 		{parts_cover_every_block_of_random_batches_once, 1},
 		{a_step_whose_tokens_fill_their_rounds_has_no_parts, 1},
 		{a_batch_invariant_plan_has_fixed_splits, 1},
+		{a_batch_invariant_plan_of_few_heads_has_a_workspace, 1},
 		{a_layer_that_shares_the_planned_selection_has_parts_too, 1},
 		{whatever_shape_is_done_in_parts_has_room, 1},
 	};
@@ -478,9 +533,13 @@ SUITE
 		{fixed_splits_of_random_batches_are_parts, 1},
 		{a_call_of_fewer_tokens_gives_the_same_bits, 1},
 	};
+	const theme_test one_launch[] = {
+		{a_call_of_fewer_tokens_gives_the_same_bits, 1},
+	};
 	const theme themes[] = {
 		THEME("parts", setup, teardown, tests),
 		THEME("fixed splits", setup_fixed, teardown, fixed),
+		THEME("one launch", setup_one_launch, teardown, one_launch),
 	};
 
 	return RUN_THEMES(themes);

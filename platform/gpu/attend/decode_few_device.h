@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block of sparse_decode_few: its work, its shared memory, how queries and
- * rows of the cache come there, and how scales are read.
+ * A block of sparse_decode_few: its work, its shared memory, and how queries
+ * and rows of the cache come there.
  *
  * A unit of work is a token and a group of its heads. `ranks` blocks share it,
  * and each of their warps has 16 keys. The place of a key in the token's lists
@@ -39,7 +39,9 @@ enum {
  *
  *   codes     [keys of the block] FEW_CODES bytes
  *   tails     [keys] FEW_TAIL, unused if rows have none
- *   P         FEW_P_BYTES; before, queries as they are, [heads] 1024 bytes
+ *   P         FEW_P_BYTES; before, queries as they are, [heads] 1024 bytes.
+ *             With FEW_P_ON_TAILS P lies in the tails' place, and queries
+ *             come to the place of queries
  *   scales    [keys] FEW_SCALES
  *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; with
  *             FEW_BY_WGMMA nine panels of 64 dims
@@ -51,12 +53,21 @@ enum {
  * scales. With FEW_BY_WGMMA it is panels of 64 keys. */
 #define FEW_BY_WGMMA(bf16_tail, heads) \
 	((heads) == FEW_WGMMA_HEADS && !(bf16_tail))
+/* Tails that are no values are read for the last time before P is written. With
+ * up to 16 heads P is no larger than they are. */
+#define FEW_P_ON_TAILS(bf16_tail, heads) (!(bf16_tail) && (heads) <= 16)
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
-#define FEW_TAILS_AT(warps) ((warps)*FEW_KEYS * FEW_CODES)
-#define FEW_P_AT(warps)     (FEW_TAILS_AT(warps) + (warps)*FEW_KEYS * FEW_TAIL)
+#define FEW_TAILS_AT(warps)  ((warps)*FEW_KEYS * FEW_CODES)
+#define FEW_TAILS_END(warps) (FEW_TAILS_AT(warps) + (warps)*FEW_KEYS * FEW_TAIL)
+#define FEW_P_AT(bf16_tail, warps, heads)                       \
+	(FEW_P_ON_TAILS(bf16_tail, heads) ? FEW_TAILS_AT(warps) \
+					  : FEW_TAILS_END(warps))
 #define FEW_SCALES_AT(bf16_tail, warps, heads) \
-	(FEW_P_AT(warps) + FEW_P_BYTES(bf16_tail, warps, heads))
+	(FEW_TAILS_END(warps) +                \
+	 (FEW_P_ON_TAILS(bf16_tail, heads)     \
+		  ? 0                          \
+		  : FEW_P_BYTES(bf16_tail, warps, heads)))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
 #define FEW_QUERY_BYTES(bf16_tail, heads) \
@@ -171,7 +182,8 @@ few_tails(const PRIVATE few_block *b)
 FN LOCAL uint8_t *
 few_weights_at(const PRIVATE few_block *b)
 {
-	return b->rows + FEW_P_AT(b->kind.warps);
+	return b->rows +
+	       FEW_P_AT(b->kind.format.bf16_tail, b->kind.warps, b->kind.heads);
 }
 
 FN LOCAL uint8_t *
@@ -551,8 +563,27 @@ few_store_query(const PRIVATE few_block *b, uint32_t head, uint32_t x[2][4])
 	}
 }
 
-/* Asks for queries. Their first 512 values go to the place of P as they are, so
- * that the code of a head can run in a loop, and no register waits for them. */
+/* Where the first 512 values of heads come, as they are: in the place of P or,
+ * if that is the tails', where they will be f16. */
+FN LOCAL uint8_t *
+few_raw_queries(const PRIVATE few_block *b)
+{
+	return FEW_P_ON_TAILS(b->kind.format.bf16_tail, b->kind.heads)
+		       ? few_queries(b)
+		       : few_weights_at(b);
+}
+
+/* Bytes from head to head there. */
+FN uint32_t
+few_raw_pitch(const PRIVATE few_block *b)
+{
+	return FEW_P_ON_TAILS(b->kind.format.bf16_tail, b->kind.heads)
+		       ? FEW_PADDED_QUERY
+		       : 1024;
+}
+
+/* Asks for queries. Their first 512 values come to shared memory as they are,
+ * so the code of a head can run in a loop, and no register waits for them. */
 FN void
 few_ask_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 {
@@ -560,8 +591,8 @@ few_ask_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	const uint32_t each = few_each(b);
 	const uint32_t first = b->first_head + b->warp * each;
 	GLOBAL const uint16_t *from = few_query_at(b, 0);
-	LOCAL uint8_t *to =
-		few_weights_at(b) + b->warp * each * 1024 + 16 * b->lane;
+	LOCAL uint8_t *to = few_raw_queries(b) +
+			    b->warp * each * few_raw_pitch(b) + 16 * b->lane;
 	uint32_t i;
 
 	if (b->warp >= FEW_WARPS)
@@ -575,7 +606,7 @@ few_ask_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 		g_local_copy128(to + 512, (GLOBAL const uint8_t *)(at + 256),
 				is);
 		from += s->q_head_stride;
-		to += 1024;
+		to += few_raw_pitch(b);
 	}
 	g_local_copies_commit();
 	from = few_query_at(b, b->lane / 8) + 512 + 8 * (b->lane % 8);
@@ -619,8 +650,9 @@ few_store_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	g_local_copies_wait_but(1);
 	NO_UNROLL
 	for (i = 0; i < each; i++) {
-		LOCAL uint8_t *from =
-			few_weights_at(b) + (first + i) * 1024 + 16 * b->lane;
+		LOCAL uint8_t *from = few_raw_queries(b) +
+				      (first + i) * few_raw_pitch(b) +
+				      16 * b->lane;
 		uint32_t x[2][4];
 
 		g_local_load128(from, x[0]);
@@ -636,158 +668,6 @@ few_store_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 		}
 		few_store_query(b, first + i, x);
 	}
-}
-
-/* ---- Scales ------------------------------------------------------------ */
-
-/* The scales of an item's two keys, g and g + 8 of its warp (lane = 4 g + t).
- */
-typedef struct few_keys {
-	float scale[2][FEW_GROUPS]; /* in units of `unit` */
-	float unit[2];              /* a power of two, from the largest scale */
-} few_keys;
-
-/* n as a ue8m0 byte, from 1 to 254. */
-FN uint32_t
-few_byte(int32_t n)
-{
-	return n < 1 ? 1 : n > 254 ? 254 : (uint32_t)n;
-}
-
-/* The scales of a key, as they are. */
-FN void
-few_read_scales(const PRIVATE few_block *b, uint32_t key, PRIVATE uint32_t *raw)
-{
-	LOCAL const uint8_t *at = few_scales(b) + key * FEW_SCALES;
-
-	if (b->kind.format.scale == DECODE_SCALE_F32) {
-		g_local_load128(at, raw);
-	} else {
-		raw[0] = ((LOCAL const uint32_t *)at)[0];
-		raw[1] = ((LOCAL const uint32_t *)at)[1];
-	}
-}
-
-/* The bits of scale i, or its byte. */
-FN uint32_t
-few_scale_bits(decode_format f, const PRIVATE uint32_t *raw, uint32_t i)
-{
-	return f.scale == DECODE_SCALE_F32 ? raw[i]
-					   : raw[i / 4] >> 8 * (i % 4) & 0xffu;
-}
-
-/* Scale `bits` in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN, if
- * `nans` says that it may occur. No branches: this runs very often. */
-FN float
-few_scale_in(decode_format f, uint32_t bits, uint32_t byte, uint32_t nans)
-{
-	const int32_t up = (int32_t)(bits + 127 - byte);
-	const uint32_t nan = nans ? 0u - ((bits + 1) >> 8) : 0;
-
-	if (f.scale == DECODE_SCALE_F32)
-		return g_float(bits) * g_pow2(254 - byte);
-	return g_float((uint32_t)(up > 0 ? up : 0) << 23 |
-		       (nan & g_bits(G_NAN)));
-}
-
-/* A key's scales in a unit of the key's own. */
-FN void
-few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
-	   PRIVATE float *unit)
-{
-	uint32_t most = 0, i;
-
-	UNROLL
-	for (i = 0; i < decode_groups(f); i++) {
-		const uint32_t bits = few_scale_bits(f, raw, i);
-		const uint32_t e =
-			f.scale == DECODE_SCALE_F32 ? bits >> 23 & 0xffu : bits;
-
-		most = e > most ? e : most;
-	}
-	most = most < 1 ? 1 : most > 253 ? 253 : most;
-	*unit = g_float(most << 23);
-	UNROLL
-	for (i = 0; i < decode_groups(f); i++)
-		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most, 1);
-}
-
-/* Writes the largest of a warp's scales, group by group: f32 as bits; ue8m0 as
- * four words, where word 2 w + j has bytes j and j + 2 of word w of a key's
- * scales. */
-FN void
-few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
-{
-	const decode_format f = b->kind.format;
-	LOCAL uint32_t *to = few_largest_scales(b) + b->warp * FEW_GROUPS;
-	const uint32_t first = b->lane >> 2 & 1u, second = b->lane >> 3 & 1u;
-	uint32_t x[4], most, i;
-
-	if (f.scale == DECODE_SCALE_F32) {
-		UNROLL
-		for (i = 0; i < decode_groups(f); i++) {
-			const uint32_t low = raw[0][i] & 0x7fffffffu;
-			const uint32_t high = raw[1][i] & 0x7fffffffu;
-
-			most = g_subgroup_largest(low > high ? low : high);
-
-			if (b->lane == i)
-				to[i] = most;
-		}
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++)
-		x[i] = g_larger_halves(
-			raw[0][i / 2] >> 8 * (i % 2) & 0x00ff00ffu,
-			raw[1][i / 2] >> 8 * (i % 2) & 0x00ff00ffu);
-	/* Each step halves the number of words in a lane. */
-	UNROLL
-	for (i = 0; i < 2; i++) {
-		const uint32_t other =
-			g_shuffle_xor(first ? x[i] : x[2 + i], 4);
-
-		x[i] = g_larger_halves(first ? x[2 + i] : x[i], other);
-	}
-	most = g_larger_halves(second ? x[1] : x[0],
-			       g_shuffle_xor(second ? x[0] : x[1], 8));
-	most = g_larger_halves(most, g_shuffle_xor(most, 16));
-	if ((b->lane & 19u) == 0)
-		to[2 * first + second] = most;
-}
-
-/* The units of P, group by group, as ue8m0 bytes: the block's largest scales,
- * rounded up. Returns whether one is above 1. */
-FN uint32_t
-few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
-{
-	const decode_format f = b->kind.format;
-	LOCAL const uint32_t *from = few_largest_scales(b);
-	uint32_t most[4] = {0, 0, 0, 0}, wide = 0, i, k;
-
-	UNROLL
-	for (k = 0; k < b->kind.warps; k++) {
-		uint32_t x[4];
-
-		g_local_load128(from + k * FEW_GROUPS, x);
-		UNROLL
-		for (i = 0; i < 4; i++)
-			most[i] = f.scales_byte
-					  ? (x[i] > most[i] ? x[i] : most[i])
-					  : g_larger_halves(most[i], x[i]);
-	}
-	UNROLL
-	for (i = 0; i < decode_groups(f); i++) {
-		const uint32_t pair = most[i / 4 * 2 + i % 2];
-
-		byte[i] = few_byte(
-			(int32_t)(f.scale == DECODE_SCALE_F32
-					  ? (most[i % 4] + 0x7fffffu) >> 23
-				  : i % 4 / 2 ? pair >> 16
-					      : pair & 0xffu));
-		wide |= byte[i] > 127;
-	}
-	return wide;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_WGMMA_DEVICE_H
 
 #include "spmla/platform/gpu/attend/decode_exchange_device.h"
+#include "spmla/platform/gpu/attend/decode_few_scales_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode for few tokens, in one launch: some 128 blocks, each with 80 to
- * 144 keys of a unit (a token and 8 to 64 of its heads). They combine their
- * results as decode_exchange_device.h says. Latency counts: everything that
- * does not depend on a row is done while rows are on their way.
+ * sparse_decode for few tokens, in one launch: blocks with 80 to 144 keys of a
+ * unit (a token and 8 to 64 of its heads), which combine their results as
+ * decode_exchange_device.h says. What does not depend on a row is done while
+ * rows are on their way. 16 heads of V3.2 leave an SM room for two blocks.
  *
  * The hard ideas:
  * - Keys are the rows of A and heads the columns of B, so that one product
@@ -14,15 +14,13 @@
  *   the weights; each group has its own copy of the weights.
  * - O is transposed: columns are rows of A, whose words join two keys' bytes.
  * - Weights times scales are f16, in a unit for each group: the block's largest
- *   scale, rounded up to a power of two. If a scale is above 1, scales may
- *   differ so much that small ones with large weights would vanish. Then the
- *   unit follows from the largest product, head by head. That is slow, and
- *   rare.
+ *   scale, rounded up to a power of two (decode_few_wide_device.h: scales above
+ *   1).
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 
-#include "spmla/platform/gpu/attend/decode_few_wgmma_device.h"
+#include "spmla/platform/gpu/attend/decode_few_wide_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -249,21 +247,6 @@ few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 
 /* ---- P ----------------------------------------------------------------- */
 
-/* Where P has the word of keys x and x + 4 of warp k's 16, for x < 4 or 8 <= x
- * < 12. A lane that multiplies by values finds keys t, t + 4, t + 8 and t + 12
- * together. */
-FN LOCAL uint32_t *
-few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
-	 uint32_t x)
-{
-	const uint32_t row = (copy * b->kind.warps + k) * b->kind.heads + h;
-
-	if (few_by_wgmma(b))
-		return few_wgmma_p_at(b, copy, k, h, x);
-	return (LOCAL uint32_t *)(few_weights_at(b) + row * 32 + x % 4 * 8 +
-				  x / 8 * 4);
-}
-
 /* Writes the warp's P. `byte` has its units. No scale is NaN here: its unit
  * would be above 1. */
 FN void
@@ -304,111 +287,6 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 				*few_p_at(b, FEW_GROUPS - 1, b->warp, h, x) =
 					g_f32_to_bf16x2(y, z);
 		}
-	}
-}
-
-/* ---- P of scales above 1 ----------------------------------------------- */
-
-/* In the place of the queries: the units of P by group; the units of P by head
- * and group, as they are found; and the weights, [keys][heads]. */
-typedef struct few_wide {
-	uint32_t byte[FEW_GROUPS];
-	uint8_t own[FEW_WGMMA_HEADS][FEW_GROUPS];
-	float p[1];
-} few_wide;
-
-FN LOCAL few_wide *
-few_wide_of(const PRIVATE few_block *b)
-{
-	return (LOCAL few_wide *)few_queries(b);
-}
-
-/* Weight times scale of a key, in units of P. */
-FN float
-few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
-{
-	const decode_format f = b->kind.format;
-	LOCAL const few_wide *w = few_wide_of(b);
-	LOCAL const uint8_t *scales = few_scales(b) + key * FEW_SCALES;
-	const uint32_t bits = f.scale == DECODE_SCALE_F32
-				      ? ((LOCAL const uint32_t *)scales)[i]
-				      : scales[i];
-
-	return w->p[key * b->kind.heads + h] *
-	       few_scale_in(f, bits, w->byte[i], 1);
-}
-
-/* Writes P of a head and a group, in a unit of its own: the largest product,
- * rounded up, but at most the group's unit. */
-FN void
-few_store_wide_p(const PRIVATE few_block *b, uint32_t h, uint32_t i)
-{
-	const uint32_t keys = FEW_KEYS * b->kind.warps;
-	LOCAL few_wide *w = few_wide_of(b);
-	uint32_t most = 0, key;
-	float by;
-
-	NO_UNROLL
-	for (key = 0; key < keys; key++) {
-		const uint32_t x =
-			g_bits(few_product(b, key, h, i)) & 0x7fffffffu;
-
-		most = x > most ? x : most;
-	}
-	most = (most + 0x7fffffu) >> 23;
-	most = most < 127 ? few_byte((int32_t)(w->byte[i] + most) - 127)
-			  : w->byte[i];
-	w->own[h][i] = (uint8_t)most;
-	by = g_float((127 + w->byte[i] - most) << 23);
-	NO_UNROLL
-	for (key = 0; key < keys; key++)
-		if (!(key & 4u))
-			*few_p_at(b, i, key / FEW_KEYS, h, key % FEW_KEYS) =
-				g_f32_to_f16x2(few_product(b, key, h, i) * by,
-					       few_product(b, key + 4, h, i) *
-						       by);
-}
-
-/* Writes all of P. The whole block calls it: barriers. */
-FN void
-few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
-	       PRIVATE few_scores p)
-{
-	const decode_format f = b->kind.format;
-	const uint32_t heads = b->kind.heads, groups = decode_groups(f);
-	const uint32_t keys = FEW_KEYS * b->kind.warps;
-	const uint32_t g = b->lane / 4, t = b->lane % 4;
-	LOCAL few_wide *w = few_wide_of(b);
-	uint32_t i, n, e;
-
-	UNROLL
-	for (i = 0; i < groups; i++)
-		if (g_item() == i)
-			w->byte[i] = byte[i];
-	UNROLL
-	for (n = 0; n < heads / 8; n++) {
-		UNROLL
-		for (e = 0; e < 4; e++) {
-			const uint32_t key = FEW_KEYS * b->warp + g + e / 2 * 8;
-
-			if (b->warp < b->kind.warps)
-				w->p[key * heads + 8 * n + 2 * t + e % 2] =
-					p[n][e];
-		}
-	}
-	BARRIER();
-	NO_UNROLL
-	for (i = g_item(); i < heads * groups; i += few_items(b->kind))
-		few_store_wide_p(b, i % heads, i / heads);
-	NO_UNROLL
-	for (i = g_item(); f.bf16_tail && i < heads * keys;
-	     i += few_items(b->kind)) {
-		const uint32_t key = i / heads, h = i % heads;
-
-		if (!(key & 4u))
-			*few_p_at(b, FEW_GROUPS - 1, key / FEW_KEYS, h,
-				  key % FEW_KEYS) =
-				g_f32_to_bf16x2(w->p[i], w->p[i + 4 * heads]);
 	}
 }
 
@@ -597,9 +475,12 @@ few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
 	const uint32_t by_wgmma = few_by_wgmma(b);
-	/* A count comes back as late as the rows. A warp that has no keys waits
-	 * for it while the others multiply. */
+	/* A count comes back as late as the rows. Where an SM has two blocks,
+	 * it must not take a register beside scores. */
 	const uint32_t idles = b->kind.warps < few_warps(b->kind);
+	const uint32_t early =
+		!idles &&
+		FEW_P_ON_TAILS(b->kind.format.bf16_tail, b->kind.heads);
 	uint32_t byte[FEW_GROUPS], record[4] = {0, 0, 0, 0};
 	uint32_t tail[2][4], wide, before = 0, i;
 	const few_slot slot = few_ask_slot(b);
@@ -628,6 +509,8 @@ few_run_unit(const PRIVATE few_block *b)
 		few_keys keys;
 
 		g_local_copies_wait();
+		if (early)
+			exchange_note(b, before);
 		g_subgroup_barrier();
 		UNROLL
 		for (i = 0; i < 2; i++) {
@@ -641,7 +524,8 @@ few_run_unit(const PRIVATE few_block *b)
 	} else {
 		before = exchange_count(b);
 	}
-	exchange_note(b, before);
+	if (!early)
+		exchange_note(b, before);
 	BARRIER(); /* all rows and their notes are there */
 	if (G_DEBUG)
 		few_spoil(b, few_queries(b),
@@ -673,7 +557,7 @@ few_run_unit(const PRIVATE few_block *b)
 		few_report(b, &found);
 }
 
-/* A block has one unit: all blocks are alive together. */
+/* A block has one unit. */
 FN void
 few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
 {
@@ -706,7 +590,7 @@ few_kind_of(decode_format format, uint32_t heads, uint32_t ranks,
 	return kind;
 }
 
-SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_16, 1)
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_16, 2)
 void
 spmla_k_sparse_decode_few_v32_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_16))
 {

@@ -15,6 +15,11 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_few_v32_16_params) ==
 			    sizeof(spmla_k_sparse_decode_params),
 		    "one struct binds all kernels");
 
+SPMLA_STATIC_ASSERT(FEW_P_BYTES(0, 8, 16) <= 8 * FEW_KEYS * FEW_TAIL,
+		    "P lies in the place of the tails");
+SPMLA_STATIC_ASSERT(2 * (FEW_BYTES(0, 8, 16) + 1024) <= 228 * 1024,
+		    "an SM of Hopper has room for two blocks of V32_16");
+
 /* There is no list of variants as in sparse_decode_launch.c: the plan chooses
  * the kernel of a call, because it must know the workspace (few.h). */
 static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
@@ -42,8 +47,10 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 	if (way == SPMLA_I_FEW_COUNT)
 		return SPMLA_OK;
 	blocks = spmla_i_few_blocks(way, a->tokens, a->heads);
-	/* All run at the same time, so the launch has exactly this many. */
-	if (queue->resident_blocks[kernels[way]] < blocks)
+	/* V32_16 may have more blocks than run at the same time. Others would be
+	 * slower then than what else there is. */
+	if (queue->resident_blocks[kernels[way]] <
+	    (way == SPMLA_I_FEW_V32_16 ? 1 : blocks))
 		return SPMLA_OK;
 	*does = 1;
 	few.workspace = a->workspace;
@@ -51,5 +58,6 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 	if (a->extra_topk)
 		few.s.extra_entries =
 			a->extra_indptr ? a->extra_longest : a->extra_topk;
-	return spmla_i_gpu_launch(queue, kernels[way], blocks, &few);
+	/* A block has one unit, so the launch has exactly this many. */
+	return queue->launch(queue, kernels[way], (uint32_t)blocks, &few);
 }

@@ -188,7 +188,7 @@ shape_open(shape_rig *r, fixture *f, uint32_t layout, uint32_t heads,
 	}
 	a->tokens = tokens;
 	r->parts = test_alloc(r->parts_bytes + 256, 0);
-	r->few_bytes = 16 << 20;
+	r->few_bytes = 32 << 20;
 	r->few = test_alloc(r->few_bytes, 0);
 }
 

@@ -93,6 +93,7 @@ static void
 run_some(uint32_t first, uint32_t count, shape_way way)
 {
 	const uint64_t head = (uint64_t)first * r.a.heads;
+	const uint8_t *few = (const uint8_t *)r.few;
 	spmla_sparse_decode_args a = r.a;
 
 	a.tokens = count;
@@ -115,6 +116,9 @@ run_some(uint32_t first, uint32_t count, shape_way way)
 						     r.parts_bytes, NULL));
 	fixture_drain(&f);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	/* No word is left, however the blocks met. */
+	ck_assert(few[0] == 0 &&
+		  memcmp(few, few + 1, (size_t)r.few_bytes - 1) == 0);
 }
 
 /* They have the bits of all tokens together. */
@@ -242,6 +246,50 @@ START_TEST(the_choice_follows_from_the_lists_alone)
 }
 END_TEST
 
+/* V3.2 with up to 16 heads and 2048 keys has one launch on Hopper, with a
+ * workspace that has room; all else has fixed splits. */
+START_TEST(few_heads_have_one_launch_with_a_workspace)
+{
+	static const struct {
+		uint32_t heads, keys, offset, lacks, one; /* offset: of q */
+	} cases[] = {{16, 2048, 0, 0, 1}, {1, 2048, 0, 0, 1},
+		     {16, 2048, 0, 1, 0}, {16, 2048, 1, 0, 0},
+		     {17, 2048, 0, 0, 0}, {16, 2049, 0, 0, 0}};
+	const uint64_t token = 4 * (32 + 16 * 16 * (4 + 256));
+	uint32_t i, ragged;
+
+	open_case(1);
+	for (i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (ragged = 0; ragged < 2; ragged++) {
+			const spmla_device *d = &f.plan.device;
+			spmla_decode_parts by = SPMLA_DECODE_PARTS_INIT;
+			spmla_sparse_decode_args a = r.a;
+
+			a.tokens = 3;
+			a.heads = cases[i].heads;
+			a.topk = cases[i].keys;
+			a.slots_stride_elems = a.topk;
+			a.q += cases[i].offset;
+			a.workspace = r.few;
+			a.workspace_bytes =
+				3 * token * (1 + a.heads / 17) - cases[i].lacks;
+			if (ragged) {
+				a.indptr = a.slots;
+				a.longest = a.topk;
+				a.topk = 100000;
+			}
+			v32_must(f.ctx,
+				 spmla_decode_parts_choose(f.ctx, &a, &by));
+			ck_assert_uint_eq(by.parts,
+					  d->kind != SPMLA_BACKEND_CUDA ? 0
+					  : d->arch == 90 && cases[i].one
+						  ? 0
+						  : 3 * 4);
+		}
+	close_case();
+}
+END_TEST
+
 SUITE
 {
 	const theme_test bits[] = {
@@ -251,6 +299,7 @@ SUITE
 	const theme_test values[] = {
 		{every_value_is_that_of_dense_attention, CASES},
 		{the_choice_follows_from_the_lists_alone, 1},
+		{few_heads_have_one_launch_with_a_workspace, 1},
 	};
 	const theme themes[] = {
 		THEME("bits", NULL, NULL, bits),
