@@ -109,7 +109,7 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 # What a sanitizer runs: every kernel is in, as sanitized_kernels.sh sees, and
 # each suite is short. NAME@ARCH is the suite with that architecture's kernels.
 sanitized=(
-	every_op/test_inputs
+	every_op/test_inputs@80
 	ops/select/test_c128a_index
 	ops/select/test_combine_index
 	ops/select/test_combine_index_image
@@ -170,6 +170,7 @@ sanitized=(
 # Not for racecheck, which does not follow mbarriers, nor what matrix instructions
 # read by themselves (wgmma), and would tell of races that are none.
 with_wgmma=(
+	every_op/test_inputs
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered
 	ops/project/test_o_group_proj

@@ -196,18 +196,16 @@ attend_ops(fixture *f, const spmla_v32_layer *layer)
 START_TEST(a_layer_that_shares_the_planned_selection_has_parts_too)
 {
 	int32_t *own = test_alloc(4 * 512 * sizeof(int32_t), 0);
-	const spmla_plan *plan = &r.f.plan;
-	const uint32_t few = spmla_i_few_choose(
-		&plan->device, plan->config.kv_layout, rig_shapes[0].tokens,
-		plan->config.heads, plan->config.topk);
-	const uint32_t in_parts = few == SPMLA_I_FEW_COUNT
-					  ? 2 + parts_launches(&plan->device)
-					  : 2;
+	uint32_t i, few, in_parts;
 	fixture f;
 	v32_rig rig;
-	uint32_t i;
 
 	fixture_open(&f, &r.f.config, SPMLA_NATIVE_DEFERRED);
+	few = spmla_i_few_choose(&f.plan.device, f.plan.config.kv_layout,
+				 rig_shapes[0].tokens, f.plan.config.heads,
+				 f.plan.config.topk);
+	in_parts = few == SPMLA_I_FEW_COUNT ? 2 + parts_launches(&f.plan.device)
+					    : 2;
 	v32_rig_open(&rig, f.ctx, 0, 1);
 	v32_must(f.ctx, spmla_step_prologue(f.ctx, &rig_shapes[0],
 					    SPMLA_FROM_DEVICE, NULL));
