@@ -132,9 +132,10 @@ typedef enum spmla_config_flag {
 	 * bucket. On Hopper, with FP8_DS_MLA, up to 16 heads and topk up to
 	 * 2048, 16 thread blocks share a token's keys instead, whatever the
 	 * batch, and DECODE_WORKSPACE has 266368 bytes for each token of the
-	 * largest bucket. With V4 and on other GPUs one thread block attends to all
-	 * keys of a token, for 64 heads at a time (for 16 if there are at most
-	 * 16 heads, and on some devices). Elsewhere small batches take longer.
+	 * largest bucket. With V4 and on other GPUs one thread block attends to
+	 * all keys of a token, for 64 heads at a time (for 16 if there are at
+	 * most 16 heads, and on some devices). Elsewhere small batches take
+	 * longer.
 	 * A token of a prefill has the bits of prefill, not of decode. In V3.2
 	 * on Hopper it may also select other keys: see spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,

@@ -98,10 +98,11 @@ spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
 }
 
 /* The way that any number of tokens can take; SPMLA_I_FEW_COUNT: none. Only
- * V3.2 with up to 16 heads has one. Its blocks need not run at the same time: where
- * they wait for each other, the waits end (decode_exchange_device.h). With the
- * batch-invariant flag every decode takes it: up to 1.2 times as long as the
- * default (64 heads would take up to 5 times as long; bench/NOTES.md). */
+ * V3.2 with up to 16 heads has one. Its blocks need not run at the same time:
+ * where they wait for each other, the waits end (decode_exchange_device.h). With
+ * the batch-invariant flag every decode takes it, up to 1.2 times as long as the
+ * default. With 128 heads such a way would take 2.1 times as long for 48 tokens
+ * (bench/NOTES.md). */
 static inline uint32_t
 spmla_i_few_always(const spmla_device *device, uint32_t layout, uint32_t heads,
 		   uint64_t keys)
@@ -116,10 +117,10 @@ spmla_i_few_always(const spmla_device *device, uint32_t layout, uint32_t heads,
 
 /* The first way that needs at most one block per SM; or else the one for any
  * number of tokens, while it is faster than parts: up to six blocks per SM,
- * which has room for two; SPMLA_I_FEW_COUNT: none. On the 132 SMs of an H100, V3.2
- * with 128 heads and 2048 keys takes 16 heads a block for 1 token (128 blocks),
- * 32 for 2 (128), 64 for 3 and 4 (96, 128), and none for 5 (160). With 16 heads
- * 8 tokens take 128 blocks, 49 take 784, and 50 none. */
+ * which has room for two; SPMLA_I_FEW_COUNT: none. On the 132 SMs of an H100,
+ * V3.2 with 128 heads and 2048 keys takes 16 heads a block for 1 token (128
+ * blocks), 32 for 2 (128), 64 for 3 and 4 (96, 128), and none for 5 (160). With
+ * 16 heads 8 tokens take 128 blocks, 49 take 784, and 50 none. */
 static inline uint32_t
 spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 		   uint32_t heads, uint64_t keys)
