@@ -62,5 +62,6 @@ saw_all racecheck "$(names '(LINE|MMA)')"
 runs 1 synccheck 'mqa_logits_gathered$' \
 	sparse_decode_heads 'sparse_prefill$' 'v4_parts_heads$'
 runs 5 synccheck 'test_o_group_proj$'
+steps=6 runs 1000 synccheck 'every_op/test_inputs$'
 saw_all synccheck "$(names '(WGMMA|PAIR)')"
 exit $bad
