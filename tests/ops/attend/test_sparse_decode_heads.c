@@ -138,8 +138,8 @@ START_TEST(so_they_do_with_a_second_list)
 
 	v4_open(&v4, heads_of[WHOLE + kind], 64, 130, 2, 130);
 	v4_choose(&v4);
-	memcpy(v4.lens, lens[n], sizeof v4.lens);
-	memcpy(v4.extra_lens, lens[(n + shift) % 4], sizeof v4.extra_lens);
+	memcpy(v4.lens, lens[n], sizeof *lens);
+	memcpy(v4.extra_lens, lens[(n + shift) % 4], sizeof *lens);
 	v4.a.topk_lens = v4.lens;
 	v4.a.extra_topk_lens = v4.extra_lens;
 	one_part(&v4.a);

@@ -180,8 +180,8 @@ START_TEST(each_list_of_v4_may_be_ragged)
 	open_context(V4_HEADS);
 	v4_open(&v4, V4_HEADS, 64, TOPK, 2, TOPK);
 	v4_choose(&v4);
-	memcpy(v4.lens, lens, sizeof v4.lens);
-	memcpy(v4.extra_lens, more, sizeof v4.extra_lens);
+	memcpy(v4.lens, lens, sizeof *lens_of);
+	memcpy(v4.extra_lens, more, sizeof *lens_of);
 	v4.a.topk_lens = v4.lens;
 	v4.a.extra_topk_lens = v4.extra_lens;
 	if (_i / 3 % 2)
