@@ -134,7 +134,7 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Order: enqueues 2 or 3 operations; capturable.
  * Deterministic: on the CPU a token's bits depend only on that token. So they do
  * with BATCH_INVARIANT, but on CUDA calls that run whole have other bits than
- * calls in parts. On a GPU without BATCH_INVARIANT bits depend on the shape,
+ * calls in parts or in one launch. On a GPU without BATCH_INVARIANT bits depend on the shape,
  * too, and in parts on the lengths of all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,

@@ -64,32 +64,23 @@ static const struct v32_set {
 	 PEAK_POOLS},
 };
 
-/* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. */
-static const decode_shape c4a_shapes[] = {
-	{1, 64},   {2, 64},   {3, 64},   {4, 64},   {5, 64},
-	{8, 64},   {9, 64},   {12, 64},  {16, 64},  {24, 64},
-	{48, 64},  {64, 64},  {96, 64},  {128, 64}, {140, 64},
-	{192, 64}, {256, 64}, {296, 64}, {512, 64},
-};
-static const decode_shape c4a_pro_shapes[] = {
-	{2, 128},   {3, 128},   {4, 128},   {5, 128},  {8, 128},
-	{12, 128},  {24, 128},  {48, 128},  {96, 128}, {128, 128},
-	{140, 128}, {192, 128}, {296, 128},
-};
-static const decode_shape c128a_shapes[] = {
-	{1, 64},   {2, 64},   {3, 64},   {4, 64},   {5, 64},
-	{8, 64},   {12, 64},  {24, 64},  {48, 64},  {96, 64},
-	{128, 64}, {140, 64}, {192, 64}, {256, 64},
-};
+/* Batches of C4A, top-k 512 and 1024, and of C128A, whose pages are of 2
+ * entries. */
+static const uint32_t c4a[] = {1,  2,  3,  4,   5,   8,   9,   12,  16, 24,
+			       48, 64, 96, 128, 140, 192, 256, 296, 512};
+static const uint32_t c4a_pro[] = {2,  3,  4,   5,   8,   12, 24,
+				   48, 96, 128, 140, 192, 296};
+static const uint32_t c128a[] = {1,  2,  3,  4,   5,   8,   12,
+				 24, 48, 96, 128, 140, 192, 256};
 
 static const struct v4_set {
 	const char *name;
-	const decode_shape *shapes;
+	const uint32_t *batches;
 	uint32_t count, tokens, heads, extra_topk, extra_page, has_lengths;
 } v4_sets[] = {
-	{"C4A 512", LIST(c4a_shapes), 512, 64, 512, PAGE, 0},
-	{"C4A 1024", LIST(c4a_pro_shapes), 296, 128, 1024, PAGE, 0},
-	{"C128A 1024", LIST(c128a_shapes), 256, 64, 1024, 2, 1},
+	{"C4A 512", LIST(c4a), 512, 64, 512, PAGE, 0},
+	{"C4A 1024", LIST(c4a_pro), 296, 128, 1024, PAGE, 0},
+	{"C128A 1024", LIST(c128a), 256, 64, 1024, 2, 1},
 };
 
 static const decode_shape decode_tiny[] = {{2, 8}};
@@ -360,7 +351,6 @@ bench_v4(gpu *g, const struct v4_set *v)
 	const uint32_t tokens = g->tiny ? 2 : v->tokens;
 	const uint32_t own = g->tiny ? 128 : EXTRA_ROWS;
 	const uint32_t count = g->tiny ? 1 : v->count;
-	int32_t *lens;
 	char model[32];
 	uint32_t i;
 
@@ -381,15 +371,14 @@ bench_v4(gpu *g, const struct v4_set *v)
 	dc.extra_slots = twin_make(g, (uint64_t)tokens * dc.extra_topk * 4);
 	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE, tokens);
 	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own, tokens);
-	if (v->has_lengths) {
-		dc.extra_lens = twin_make(g, tokens / QUERIES * 4);
-		lens = dc.extra_lens->at[ON_HOST];
-		for (i = 0; i < tokens / QUERIES; i++)
-			lens[i] = (int32_t)dc.extra_topk;
-		twin_push(g, dc.extra_lens);
+	if (v->has_lengths)
+		dc.extra_lens = make_steps(g, tokens / QUERIES,
+					   (int32_t)dc.extra_topk, 0);
+	for (i = 0; i < count; i++) {
+		const decode_shape s = {v->batches[i], v->heads};
+
+		one_decode(g, g->tiny ? decode_tiny : &s);
 	}
-	for (i = 0; i < count; i++)
-		one_decode(g, g->tiny ? decode_tiny : &v->shapes[i]);
 	twins_free(g);
 }
 

@@ -2,10 +2,10 @@
  *
  * Chooses the decodes that a Hopper GPU does in one launch with keys shared by
  * many blocks, and no combine (sparse_decode_few). They have so few tokens that
- * all blocks run at the same time, or have few heads. The choice follows
- * from the call's sizes and the device, so a captured graph always does the
- * same. It stands in lib because the plan reserves the workspace, and layers
- * choose by it.
+ * all blocks run at the same time, or have few heads. The choice follows from
+ * the call's sizes and the device, so a captured graph always does the same. It
+ * stands in lib because the plan reserves the workspace, and layers choose by
+ * it.
  */
 #ifndef SPMLA_INTERNAL_FEW_H
 #define SPMLA_INTERNAL_FEW_H
@@ -35,6 +35,10 @@ enum {
 	SPMLA_I_FEW_LONG_32,
 	SPMLA_I_FEW_COUNT
 };
+
+/* The most blocks per SM of the way of spmla_i_few_always with which it is
+ * faster than parts. An SM has room for two. */
+enum { SPMLA_I_FEW_BLOCKS = 6 };
 
 static inline spmla_i_few
 spmla_i_few_of(uint32_t way)
@@ -116,11 +120,11 @@ spmla_i_few_always(const spmla_device *device, uint32_t layout, uint32_t heads,
 }
 
 /* The first way that needs at most one block per SM; or else the one for any
- * number of tokens, while it is faster than parts: up to six blocks per SM,
- * which has room for two; SPMLA_I_FEW_COUNT: none. On the 132 SMs of an H100,
- * V3.2 with 128 heads and 2048 keys takes 16 heads a block for 1 token (128
- * blocks), 32 for 2 (128), 64 for 3 and 4 (96, 128), and none for 5 (160). With
- * 16 heads 8 tokens take 128 blocks, 49 take 784, and 50 none. */
+ * number of tokens, while it is faster than parts; SPMLA_I_FEW_COUNT: none. On
+ * the 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a
+ * block for 1 token (128 blocks), 32 for 2 (128), 64 for 3 and 4 (96, 128), and
+ * none for 5 (160). With 16 heads 8 tokens take 128 blocks, 49 take 784, and 50
+ * none. */
 static inline uint32_t
 spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 		   uint32_t heads, uint64_t keys)
@@ -137,8 +141,9 @@ spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 			return i;
 	}
 	i = spmla_i_few_always(device, layout, heads, keys);
-	if (i < SPMLA_I_FEW_COUNT && spmla_i_few_blocks(i, tokens, heads) <=
-					     UINT64_C(6) * device->sm_count)
+	if (i < SPMLA_I_FEW_COUNT &&
+	    spmla_i_few_blocks(i, tokens, heads) <=
+		    (uint64_t)SPMLA_I_FEW_BLOCKS * device->sm_count)
 		return i;
 	return SPMLA_I_FEW_COUNT;
 }

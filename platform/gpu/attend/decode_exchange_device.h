@@ -9,13 +9,14 @@
  *
  * The hard idea is a wait that ends though something keeps a block from
  * beginning: another stream, or the launch itself, where it has more blocks
- * than run at the same time (spmla_i_few_always). Each block counts itself in, once for every other rank, before it
- * writes. The block that adds a head is its owner. An owner that has waited too
- * long adds a mark to its own count. If all blocks have counted in by then,
- * they are sure to write, and the owner waits on. If not, it gives up, and the
- * block that counts in last finds the mark and adds that owner's heads, too.
- * The order is the same, so the bits are the same. An owner that has seen all
- * records may clear its count, since each block counted in before.
+ * than run at the same time (spmla_i_few_always). Each block counts itself in,
+ * once for every other rank, before it writes. The block that adds a head is
+ * its owner. An owner that has waited too long adds a mark to its own count. If
+ * all blocks have counted in by then, they are sure to write, and the owner
+ * waits on. If not, it gives up, and the block that counts in last finds the
+ * mark and adds that owner's heads, too. The order is the same, so the bits are
+ * the same. An owner that has seen all records may clear its count, since each
+ * block counted in before.
  *
  * A block that has counted in is sure to write: it runs, a device never takes
  * away one block alone, and until it has written it waits for nobody. So an
@@ -32,8 +33,9 @@
 
 #include "spmla/platform/gpu/attend/decode_few_device.h"
 
-/* Reads of a record until an owner gives up: some 100 us on an H100. A block
- * takes less, or units at the edge of a round would give up. Once it is known that all blocks have counted in, EXCHANGE_LONG: some 0.4 s. */
+/* Reads of a record until an owner gives up: some 100 us on an H100, more than a
+ * block takes. Once it is known that all blocks have counted in, EXCHANGE_LONG:
+ * some 0.4 s. */
 #ifdef SPMLA_EMULATOR
 enum { EXCHANGE_PATIENCE = 16, EXCHANGE_LONG = 1 << 9 };
 #else

@@ -14,8 +14,8 @@
  *   the weights; each group has its own copy of the weights.
  * - O is transposed: columns are rows of A, whose words join two keys' bytes.
  * - Weights times scales are f16, in a unit for each group: the block's largest
- *   scale, rounded up to a power of two (decode_few_wide_device.h: scales above
- *   1).
+ *   scale, rounded up to a power of two. Where a scale is above 1,
+ *   decode_few_wide_device.h makes P.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
