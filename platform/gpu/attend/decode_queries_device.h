@@ -28,7 +28,7 @@ typedef struct decode_heads {
 	uint32_t begun; /* some values have been added to O */
 	float sum[2];
 	float reach[2];
-	float largest[2];    /* score so far, with bf16 rows only */
+	float largest[2];    /* score so far */
 	uint32_t factors;    /* of queries: two bf16 values */
 	uint32_t rope[2][8]; /* of queries, times their factors */
 } decode_heads;

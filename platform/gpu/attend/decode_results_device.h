@@ -31,15 +31,20 @@ decode_p_unit(decode_format f)
 	return f.code == DECODE_BF16 ? 1.0f : DECODE_P_UNIT;
 }
 
-/* Adds the sums of both warpgroups, for both. With bf16 rows both also get the
- * larger of their largest scores. */
+/* Adds the sums of both warpgroups, for both, and finds the larger of their
+ * largest scores. With fp8 rows scores pass through the place of P of `tile`, the
+ * token's last one. */
 FN void
-decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
+decode_join(const PRIVATE decode_worker *w, uint32_t tile,
+	    PRIVATE decode_heads *h)
 {
+	const uint32_t is_bf16 = w->format.code == DECODE_BF16;
 	LOCAL decode_memory *mem = w->mem;
+	LOCAL float *p =
+		(LOCAL float *)(mem->keys[tile] + 8 * DECODE_PANEL_BYTES);
 	uint32_t r;
 
-	g_named_sync(DECODE_SUMS, 256); /* references are read */
+	g_named_sync(DECODE_SUMS, 256); /* references and P are read */
 	UNROLL
 	for (r = 0; r < 2; r++) {
 		const uint32_t head = decode_head() + 8 * r;
@@ -49,8 +54,10 @@ decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 		if (decode_item_lane() % 4)
 			continue;
 		mem->reach[w->right][head] = h->sum[r];
-		if (w->format.code == DECODE_BF16)
+		if (is_bf16)
 			mem->largest[w->right][head] = h->largest[r];
+		else
+			p[w->right * DECODE_HEADS + head] = h->largest[r];
 	}
 	g_named_sync(DECODE_SUMS, 256);
 	UNROLL
@@ -58,9 +65,12 @@ decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 		const uint32_t head = decode_head() + 8 * r;
 
 		h->sum[r] = mem->reach[0][head] + mem->reach[1][head];
-		if (w->format.code == DECODE_BF16)
+		if (is_bf16)
 			h->largest[r] = g_larger(mem->largest[0][head],
 						 mem->largest[1][head]);
+		else
+			h->largest[r] =
+				g_larger(p[head], p[DECODE_HEADS + head]);
 	}
 }
 
@@ -173,8 +183,26 @@ decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
 			  empty ? 0.0f : o[4 * i + 1] * by);
 }
 
-/* Writes lse and max_logits of a head. `lse2` is log2 of the head's sum.
- * `natural` is the score that weights are relative to, in natural units. */
+/* ln of sum * exp(reach * scale), for a sum of 2^-126 to 2^126 or NaN. Nothing
+ * is rounded at the size of the result but the last addition. */
+FN float
+decode_ln(float sum, float reach, float scale)
+{
+	const uint32_t bits = g_bits(sum);
+	const float power = (float)((int32_t)(bits >> 23) - 127);
+	const float rest = sum * g_float((254u - (bits >> 23)) << 23);
+	const float x = reach * scale, y = power * G_LN_2, all = x + y;
+	const float of_y = all - x;
+	const float off = g_fma(reach, scale, -x) + g_fma(power, G_LN_2, -y) +
+			  ((x - (all - of_y)) + (y - of_y));
+
+	return g_abs(all) == G_INF ? all * sum
+				   : all + (g_log2(rest) * G_LN_2 + off);
+}
+
+/* Writes lse and max_logits of a head. `lse2` and `natural` are logarithms of its
+ * sum. With bf16 rows `natural` is only what weights are relative to, and not
+ * used unless lse2 is infinite. */
 FN void
 decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		 uint32_t head, uint64_t split_row, float lse2, float natural,
@@ -195,10 +223,26 @@ decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	if (!w->format.whole && run->bits & DECODE_PIECE)
 		a->split_lse[split_row * s->heads + head] =
 			!empty ? lse2 : G_MINUS_INF;
-	else if (s->has_lse)
+	else if (!s->has_lse)
+		return;
+	else if (w->format.code != DECODE_BF16 && !empty && !s->base2 &&
+		 !s->lse_sink)
+		a->lse[at] = natural;
+	else
 		a->lse[at] = decode_result_lse(
 			empty, lse2, natural, s->empty_lse, s->base2,
 			s->lse_sink, s->lse_sink ? a->attn_sink[head] : 0.0f);
+}
+
+/* What rounding to f16 adds to a weight of 2^x. */
+FN float
+decode_rounding(float x)
+{
+	const float weight = g_exp2_flush(x);
+	float rounded, zero;
+
+	g_f16x2_to_f32(g_f32_to_f16x2(weight, 0.0f), &rounded, &zero);
+	return rounded - weight;
 }
 
 /* The results of a token or a split. An item has two heads. An even lane looks
@@ -227,7 +271,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		split_row =
 			(uint32_t)a->num_splits[run->token - s->whole_tokens] +
 			(bits >> DECODE_SPLIT_AT);
-	decode_join(w, h);
+	decode_join(w, tile, h);
 	sum = r ? h->sum[1] : h->sum[0];
 	reach = r ? h->reach[1] : h->reach[0];
 	log2_reach = reach * decode_unit_of(w, h, r);
@@ -236,9 +280,16 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		decode_write_lse(w, run, head, split_row,
 				 log2_reach +
 					 g_log2(sum * decode_p_unit(w->format)),
-				 reach * decode_scale_of(w, h, r),
+				 w->format.code == DECODE_BF16
+					 ? reach * decode_scale_of(w, h, r)
+					 : decode_ln(sum * DECODE_P_UNIT, reach,
+						     decode_scale_of(w, h, r)),
 				 r ? h->largest[1] : h->largest[0], empty);
 	total = sum;
+	if (w->format.code != DECODE_BF16)
+		total += decode_rounding(
+			g_fma((r ? h->largest[1] : h->largest[0]) - reach,
+			      decode_unit_of(w, h, r), DECODE_P_BIAS));
 	if (whole && s->has_sink && is)
 		total += g_sink_weight(a->attn_sink[head],
 				       log2_reach - decode_p_bias(w->format));

@@ -20,6 +20,9 @@
  * - The weights of a head are relative to a reference. It changes only when a
  *   tile's largest score is more than 8 above it, in log2 units, so O is hardly
  *   ever rescaled.
+ * - P of fp8 rows is f16. What rounding added to a head's largest weight is
+ *   added to the sum that divides. So a key that has nearly all of the weight
+ *   gives its value. lse is of weights before rounding.
  * - Keys of fp8 rows are f16 times 64. Queries are f16 times a power of two for
  *   each head, which brings the head's largest value into [1/64, 1/32). So
  *   scores are off by no more than f16's rounding of the keys. With bf16 rows
@@ -232,8 +235,8 @@ decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 
 /* The largest scores of a tile, of the item's two heads. */
 FN void
-decode_largest(decode_format f, const PRIVATE float *score,
-	       PRIVATE decode_heads *h, PRIVATE float *largest)
+decode_largest(const PRIVATE float *score, PRIVATE decode_heads *h,
+	       PRIVATE float *largest)
 {
 	uint32_t i;
 
@@ -249,8 +252,7 @@ decode_largest(decode_format f, const PRIVATE float *score,
 		}
 		most = g_larger(most, g_shuffle_xor_f(most, 1));
 		most = g_larger(most, g_shuffle_xor_f(most, 2));
-		if (f.code == DECODE_BF16)
-			h->largest[i] = g_larger(h->largest[i], most);
+		h->largest[i] = g_larger(h->largest[i], most);
 		largest[i] = most;
 	}
 }
@@ -490,7 +492,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	if (partial)
 		decode_mask(mem->notes[tile], score);
 	decode_mask_heads(w, score);
-	decode_largest(w->format, score, h, reach);
+	decode_largest(score, h, reach);
 	decode_weights(w->format, score, h, unit, wide, reach, sums, p);
 	decode_give_weights(w, pair->m, reach, p);
 	decode_rescale(h, reach, unit);
@@ -634,7 +636,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	if (odd & 8u)
 		decode_mask(mem->notes[1], score);
 	decode_mask_heads(w, score);
-	decode_largest(w->format, score, h, reach);
+	decode_largest(score, h, reach);
 	decode_await_weights(w, 0, unit, h);
 	g_wgmma_hold_all(h->o, 128);
 	g_wgmma_begin();

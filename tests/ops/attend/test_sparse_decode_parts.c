@@ -23,7 +23,7 @@ setup_flags(uint32_t flags)
 	spmla_config config;
 
 	fixture_config(&config);
-	config.heads = DECODE_HEADS;
+	config.heads = DECODE_MOST_HEADS;
 	config.flags |= flags;
 	fixture_open(&f, &config, 0);
 }
@@ -182,6 +182,49 @@ START_TEST(one_key_of_a_split_is_its_value_whatever_its_weight_is)
 }
 END_TEST
 
+/* A token of two keys in a split of two tiles, and one that is whole. The second
+ * key's weight is the largest, 2^5 to 2^7.8 times the first one's. It is rounded,
+ * as that is too little for a new reference. The sum that divides has the rounded
+ * weight; lse has not. */
+START_TEST(rounding_of_the_largest_weight_cancels)
+{
+	static const uint32_t heads[3] = {20, 40, 72};
+	const int is_hopper = f.device.arch == 90 && !fixture_tiles(&f);
+	uint32_t t, h, d;
+
+	decode_open(&w, SPMLA_LAYOUT_FP8_DS_MLA, heads[_i], 61, 200);
+	decode_put(&w, 9, 1, 0);
+	decode_put(&w, 10, 1.875f, 0.75f);
+	for (t = 0; t < DECODE_TOKENS; t++) {
+		uint16_t *q = w.q + t * w.a.q_token_stride_elems;
+		int32_t *slots = w.slots + t * w.a.slots_stride_elems;
+
+		slots[66] = 9;
+		slots[130] = 10;
+		for (h = 0; h < w.a.heads; h++, q += w.a.q_head_stride_elems) {
+			memset(q, 0, REF_DIM * 2);
+			q[REF_LATENT] = test_bf16(64 + (float)h / 2);
+		}
+	}
+	cut();
+	decode_run(&f, &w);
+	for (h = 0; h < w.a.heads; h++) {
+		const double weight =
+			exp((64 + h / 2.0) * 0.75 * (double)w.a.softmax_scale);
+		const double want = (1 + 1.875 * weight) / (1 + weight);
+
+		ck_assert_double_eq_tol((double)decode_lse(&w, 1, h),
+					log(1 + weight),
+					is_hopper ? 1e-6 : 1e-5);
+		for (d = 0; d < REF_LATENT; d++)
+			ck_assert_double_eq_tol(
+				split_out[(w.a.heads + h) * REF_LATENT + d],
+				want, is_hopper ? 2e-5 : 4e-3);
+	}
+	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
+}
+END_TEST
+
 /* Each of the tokens in two splits of 2 of its 4 blocks. */
 static void
 cut_each(int32_t (*parts)[8], int32_t *num_splits)
@@ -243,11 +286,16 @@ SUITE
 		{splits_of_v32_rows_sum_to_the_whole, 6},
 		{one_key_of_a_split_is_its_value_whatever_its_weight_is, 2},
 	};
+	const theme_test rounding[] = {
+		{rounding_of_the_largest_weight_cancels, 3},
+	};
 	const theme_test determinism[] = {
 		{with_the_flag_a_split_has_the_same_bits_in_every_batch, 2},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
+		/* As otherwise Hopper's kernels do not take few tokens. */
+		THEME("rounding", setup_fixed, teardown, rounding),
 		THEME("determinism", setup_fixed, teardown, determinism),
 	};
 
