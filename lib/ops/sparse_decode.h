@@ -124,9 +124,9 @@ typedef struct spmla_sparse_decode_args {
  * - The CPU rounds the product to f32.
  * - Hopper rounds it to f16 if q, out, split_out and pages are aligned to 16
  *   bytes. Few tokens with a workspace do not round it.
- * - All other kernels round as FlashMLA does: bf16(e4m3 * bf16(scale)). So does
- *   Hopper, without SPMLA_CONFIG_BATCH_INVARIANT, in small calls in parts that
- *   do not add up their splits: tokens * cdiv(heads, 16) <= 16.
+ * - All other kernels round it to bf16. So does Hopper, without
+ *   SPMLA_CONFIG_BATCH_INVARIANT, in small calls in parts that do not add up
+ *   their splits: tokens * cdiv(heads, 16) <= 16.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s

@@ -159,10 +159,10 @@ golden_verdict golden_run_indexer_schedule(golden_case *c);
 golden_verdict golden_run_sparse_decode(golden_case *c);
 
 /* golden_exact.c: attention in double of batch element b, into `exact` of out
- * and lse. Into their slack, how far the real kernel is from it, and one that
- * rounds weights to bf16 may be. work: 577 for each entry of a token's lists. */
+ * and lse. Into their slack, how far the real kernel is from it, and one whose
+ * weights and values are off by `rounding` of themselves may be. work: 577 for each entry of a token's lists. */
 void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-			 golden_tensor *lse, int64_t b, uint32_t bf16_weights,
+			 golden_tensor *lse, int64_t b, double rounding,
 			 double *work);
 /* The same of the out of a prefill by tiles. work: 577 for each entry of a
  * token's list. */

@@ -95,7 +95,7 @@ uint32_t ref_layer_norm(double *x, const float *weight, const float *bias,
 
 /* A row of the KV cache. */
 typedef struct ref_kv_row {
-	double k[REF_DIM]; /* as sm_90 decode reads it */
+	double k[REF_DIM];
 	double scale[REF_SCALES];
 	uint8_t code[REF_LATENT]; /* e4m3; not with REF_SCALE_NONE */
 } ref_kv_row;
@@ -103,7 +103,7 @@ typedef struct ref_kv_row {
 /* From bf16 kv_c[512], k_pe[64]. For each 128 of the latent: scale =
  * max(amax / 448, 1e-4) rounded up to a power of two (POW2), or
  * max(amax / 448, 2^-126) (RAW), in f32; code = e4m3(x / scale), an f32
- * division; k = bf16(e4m3 * bf16(scale)). The rope values are copied. */
+ * division; k = e4m3 * scale. The rope values are copied. */
 void ref_quantise_kv(ref_kv_row *row, const uint16_t *kv_c,
 		     const uint16_t *k_pe, ref_scale_mode mode);
 

@@ -162,7 +162,7 @@ attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
 	UNROLL
 	for (k = 0; k < ATTEND_VALUE_QUADS; k++)
 		key[ATTEND_LANES * k + l] =
-			attend_dequantised(x[k], g_round_bf16(scale[k / 2]));
+			attend_dequantised(x[k], scale[k / 2]);
 	key[ATTEND_LANES * ATTEND_VALUE_QUADS + l] = last;
 }
 
@@ -210,8 +210,8 @@ attend_load_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	NO_UNROLL
 	for (k = 0; k < rounds; k++) {
 		const uint32_t x = codes[ATTEND_LANES * k + l];
-		const float scale = v4 ? g_ue8m0(scales_of_row[k])
-				       : g_round_bf16(scales[k / 2]);
+		const float scale =
+			v4 ? g_ue8m0(scales_of_row[k]) : scales[k / 2];
 
 		key[ATTEND_LANES * k + l] = attend_fnuz_quad(x, scale);
 	}

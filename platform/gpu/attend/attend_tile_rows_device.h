@@ -98,7 +98,7 @@ attend_tile_scale(const PRIVATE attend_tile_raw *raw, uint32_t v4, uint32_t k)
 	uint32_t byte;
 
 	if (!v4)
-		return g_round_bf16(g_float(x[ATTEND_TILE_SCALES_AT + k]));
+		return g_float(x[ATTEND_TILE_SCALES_AT + k]);
 	byte = x[ATTEND_TILE_V4_SCALES_AT + k / 2] >>
 		       (k % 2 * 16 + attend_lane() / 8 * 8) &
 	       0xffu;
@@ -123,7 +123,7 @@ attend_tile_again(LOCAL uint64_t *key, GLOBAL const uint8_t *base, uint64_t at,
 		const float scale =
 			v4 ? g_ue8m0(base[(scales_at & ~ATTEND_FNUZ) +
 					  quad / 16])
-			   : g_round_bf16(scales[quad / 32]);
+			   : scales[quad / 32];
 
 		key[quad] = scales_at & ATTEND_FNUZ
 				    ? attend_fnuz_quad(codes[quad], scale)

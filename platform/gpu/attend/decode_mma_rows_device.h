@@ -201,7 +201,7 @@ decode_mma_scale(const PRIVATE decode_mma_row *from,
 		return g_ue8m0(g_broadcast(from->scale, first + j / 4) >>
 				       j % 4 * 8 &
 			       0xffu);
-	return g_round_bf16(g_float(g_broadcast(from->scale, first + j / 2)));
+	return g_float(g_broadcast(from->scale, first + j / 2));
 }
 
 /* Dequantises the row into shared memory. */

@@ -121,13 +121,12 @@ distance(const golden_tensor *t, const int64_t *index, double exact)
 
 void
 golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-		    golden_tensor *lse, int64_t b, uint32_t bf16_weights,
+		    golden_tensor *lse, int64_t b, double rounding,
 		    double *work)
 {
 	const uint32_t dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8
 				     ? SPMLA_V4_DIM
 				     : SPMLA_MLA_DIM;
-	const double rounding = bf16_weights ? 0x1p-8 : 0;
 	double *rows = work + a->topk + a->extra_topk;
 	double exact[SPMLA_MLA_LATENT], mean[SPMLA_MLA_LATENT];
 	int64_t t, h, d;

@@ -168,7 +168,7 @@ decode_choose(decode_world *w)
 		}
 }
 
-/* The reference's form of a row: code * scale, or both rounded to bf16. */
+/* The reference's form of a row: code * scale, maybe rounded to bf16. */
 static void
 read_row(const decode_world *w, int32_t slot, int rounded, ref_kv_row *to)
 {
@@ -184,8 +184,7 @@ read_row(const decode_world *w, int32_t slot, int rounded, ref_kv_row *to)
 
 			memcpy(&scale, row + 512 + i / 128 * 4, 4);
 			to->k[i] =
-				rounded ? ref_round_bf16(code *
-							 ref_round_bf16(scale))
+				rounded ? ref_round_bf16(code * (double)scale)
 					: code * (double)scale;
 			continue;
 		}
