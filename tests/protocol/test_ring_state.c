@@ -27,8 +27,9 @@ teardown(void)
 
 /* ---- Consumed ---------------------------------------------------------- */
 
-/* What the trap overwrites when the counter's page is written. */
+/* What the trap overwrites when the counter's page is touched. */
 static struct {
+	struct sigaction old;
 	uint8_t *page;
 	uint8_t *slot;
 	size_t slot_bytes;
@@ -38,7 +39,7 @@ static struct {
 enum { PAGE_BYTES = 4096 };
 
 static void
-on_store(int number, siginfo_t *info, void *context)
+on_touch(int number, siginfo_t *info, void *context)
 {
 	(void)number;
 	(void)context;
@@ -49,7 +50,35 @@ on_store(int number, siginfo_t *info, void *context)
 		return;
 	}
 	(void)mprotect(trap.page, PAGE_BYTES, PROT_READ | PROT_WRITE);
-	memset(trap.slot, 0xEE, trap.slot_bytes);
+	if (trap.slot)
+		memset(trap.slot, 0xEE, trap.slot_bytes);
+}
+
+/* Until the first access that `allowed` does not allow. */
+static void
+set_trap(uint8_t *slot, size_t slot_bytes, int allowed)
+{
+	uint8_t *counter = spmla_view(r.f.ctx, SPMLA_BUF_RING_CONSUMED, NULL);
+	struct sigaction action;
+
+	memset(&action, 0, sizeof action);
+	action.sa_sigaction = on_touch;
+	action.sa_flags = SA_SIGINFO;
+	trap.page = counter - (uintptr_t)counter % PAGE_BYTES;
+	trap.slot = slot;
+	trap.slot_bytes = slot_bytes;
+	trap.hits = 0;
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, &trap.old), 0);
+	ck_assert_int_eq(mprotect(trap.page, PAGE_BYTES, allowed), 0);
+}
+
+/* Returns how often it was hit. */
+static int
+take_trap_away(void)
+{
+	(void)mprotect(trap.page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+	ck_assert_int_eq(sigaction(SIGSEGV, &trap.old, NULL), 0);
+	return trap.hits;
 }
 
 /* Runs one entry; the slot is overwritten at the very store that says it may
@@ -60,25 +89,14 @@ on_store(int number, siginfo_t *info, void *context)
 static void
 run_with_trap(uint64_t ticket)
 {
-	struct sigaction action, old;
-	uint8_t *counter = spmla_view(r.f.ctx, SPMLA_BUF_RING_CONSUMED, NULL);
-
 	if (fixture_on_gpu()) {
 		ring_run_one(&r);
 		return;
 	}
-	memset(&action, 0, sizeof action);
-	action.sa_sigaction = on_store;
-	action.sa_flags = SA_SIGINFO;
-	trap.page = counter - (uintptr_t)counter % PAGE_BYTES;
-	trap.slot = ring_slot(&r, ticket);
-	trap.slot_bytes = (size_t)r.f.plan.record_bytes;
-	trap.hits = 0;
-	ck_assert_int_eq(sigaction(SIGSEGV, &action, &old), 0);
-	ck_assert_int_eq(mprotect(trap.page, PAGE_BYTES, PROT_READ), 0);
+	set_trap(ring_slot(&r, ticket), (size_t)r.f.plan.record_bytes,
+		 PROT_READ);
 	ring_run_one(&r);
-	ck_assert_int_eq(sigaction(SIGSEGV, &old, NULL), 0);
-	ck_assert_int_eq(trap.hits, 1);
+	ck_assert_int_eq(take_trap_away(), 1);
 }
 
 START_TEST(nothing_of_a_slot_is_read_after_it_is_given_back)
@@ -114,6 +132,21 @@ START_TEST(a_too_large_record_is_given_back_after_its_last_read)
 	expect_empty_step(&r.f, &rig_shapes[0]);
 	expect_status(&r.f, 1, SPMLA_FAULT_TOO_LARGE, SPMLA_NO_INDEX, 1);
 	ck_assert_uint_eq(ring_consumed(&r), 1);
+}
+END_TEST
+
+/* A look at the counter, and another one, may see it before and behind the
+ * step. */
+START_TEST(a_launch_is_reported_without_a_look_at_the_counter)
+{
+	const uint64_t ticket = write_one(&r.f, 0, 5);
+
+	if (!fixture_on_gpu())
+		set_trap(NULL, 0, PROT_NONE);
+	ck_assert_int_eq(spmla_step_launched(r.f.ctx, ticket), SPMLA_OK);
+	if (!fixture_on_gpu())
+		ck_assert_int_eq(take_trap_away(), 0);
+	ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
 }
 END_TEST
 
@@ -270,6 +303,7 @@ SUITE
 	const theme_test given_back[] = {
 		{nothing_of_a_slot_is_read_after_it_is_given_back, 1},
 		{a_too_large_record_is_given_back_after_its_last_read, 1},
+		{a_launch_is_reported_without_a_look_at_the_counter, 1},
 		{a_later_op_of_the_step_does_not_look_at_the_slot, 1},
 	};
 	const theme_test resync[] = {
