@@ -160,7 +160,8 @@ golden_verdict golden_run_sparse_decode(golden_case *c);
 
 /* golden_exact.c: attention in double of batch element b, into `exact` of out
  * and lse. Into their slack, how far the real kernel is from it, and one whose
- * weights and values are off by `rounding` of themselves may be. work: 577 for each entry of a token's lists. */
+ * weights and values are off by `rounding` of themselves may be. work: 577 for
+ * each entry of a token's lists. */
 void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 			 golden_tensor *lse, int64_t b, double rounding,
 			 double *work);

@@ -3,9 +3,9 @@
  * How far the real kernels are from attention itself. FlashMLA rounds a value of
  * an fp8 row, its scale, and the weight of a key to bf16. A kernel that rounds
  * less, or weights against another maximum, is as far from FlashMLA's result
- * as that is from attention in double over values of code * scale. The CPU and
- * kernels by tiles round weights too: they may be off attention as
- * sparse_decode.h and sparse_prefill.h say.
+ * as that is from attention in double over values of code * scale. All kernels
+ * but Hopper's round weights to bf16, and all but the CPU's and Hopper's round
+ * values: they may be off attention as sparse_decode.h and sparse_prefill.h say.
  */
 #include "tests/golden/golden.h"
 
