@@ -253,9 +253,9 @@ spmla_status spmla_step_write(spmla_ctx *ctx, const spmla_step *step,
 spmla_status spmla_step_undo(spmla_ctx *ctx, uint64_t ticket);
 
 /* Tells the context that the engine launched the step of this ticket with a
- * graph of its own. The device may be done with it. spmla_graph_replay and an
- * eager prologue do this themselves. Errors: E_TICKET if the ticket is not the
- * next one to launch. */
+ * graph of its own. The device may have run it already. spmla_graph_replay and
+ * an eager prologue do this themselves. Errors: E_TICKET if the ticket is not
+ * the next one to launch. */
 spmla_status spmla_step_launched(spmla_ctx *ctx, uint64_t ticket);
 
 /* For a caller that lost track of tickets and has drained the stream. Drops

@@ -145,9 +145,9 @@ spmla_step_launched(spmla_ctx *ctx, uint64_t ticket)
 
 	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
-	/* The step behind the last one told. The device may be done with it
-	 * before the engine tells, or while this runs, so what it has consumed
-	 * is not looked at. */
+	/* The ticket after the last one reported is due if it is written. The
+	 * device may end the step while this runs, so the counter of consumed
+	 * steps is not read. */
 	if (ticket == ctx->launched + 1 && ticket <= ctx->written) {
 		ctx->launched = ticket;
 		return SPMLA_OK;

@@ -54,7 +54,8 @@ on_touch(int number, siginfo_t *info, void *context)
 		memset(trap.slot, 0xEE, trap.slot_bytes);
 }
 
-/* Until the first access that `allowed` does not allow. */
+/* The counter's page has the protection `allowed`. The first access that this
+ * forbids hits the trap, which then allows all. */
 static void
 set_trap(uint8_t *slot, size_t slot_bytes, int allowed)
 {
@@ -135,8 +136,7 @@ START_TEST(a_too_large_record_is_given_back_after_its_last_read)
 }
 END_TEST
 
-/* A look at the counter, and another one, may see it before and behind the
- * step. */
+/* The step may end between two reads of the counter. */
 START_TEST(a_launch_is_reported_without_a_look_at_the_counter)
 {
 	const uint64_t ticket = write_one(&r.f, 0, 5);

@@ -223,12 +223,10 @@ decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	if (!w->format.whole && run->bits & DECODE_PIECE)
 		a->split_lse[split_row * s->heads + head] =
 			!empty ? lse2 : G_MINUS_INF;
-	else if (!s->has_lse)
-		return;
-	else if (w->format.code != DECODE_BF16 && !empty && !s->base2 &&
-		 !s->lse_sink)
+	else if (s->has_lse && w->format.code != DECODE_BF16 && !empty &&
+		 !s->base2 && !s->lse_sink)
 		a->lse[at] = natural;
-	else
+	else if (s->has_lse)
 		a->lse[at] = decode_result_lse(
 			empty, lse2, natural, s->empty_lse, s->base2,
 			s->lse_sink, s->lse_sink ? a->attn_sink[head] : 0.0f);

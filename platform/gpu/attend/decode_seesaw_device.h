@@ -22,8 +22,8 @@
  *   ever rescaled.
  * - P of fp8 rows is f16. What rounding added to a head's largest weight is
  *   added to the sum that divides. So a key that has nearly all of the weight
- *   gives its value. lse is of weights before rounding. Behind a wide tile the
- *   reference may have changed since, and then it is another rounding.
+ *   gives its value. lse is of weights before rounding. This is not exact if a
+ *   wide tile raises the reference later.
  * - Keys of fp8 rows are f16 times 64. Queries are f16 times a power of two for
  *   each head, which brings the head's largest value into [1/64, 1/32). So
  *   scores are off by no more than f16's rounding of the keys. With bf16 rows

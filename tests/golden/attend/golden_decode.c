@@ -72,7 +72,7 @@ find_exact(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 	const uint32_t is_cpu = plan->device.kind == SPMLA_BACKEND_CPU;
 	const uint32_t is_hopper = plan->device.kind == SPMLA_BACKEND_CUDA &&
 				   plan->device.arch == 90;
-	/* Of weights to bf16, and of values. */
+	/* To bf16: 2^-8 for weights, 2^-9 for values. */
 	const double rounding = is_hopper ? 0 : 0x1p-8 + (is_cpu ? 0 : 0x1p-9);
 	double *work;
 	int64_t b;

@@ -294,7 +294,7 @@ SUITE
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
-		/* As otherwise Hopper's kernels do not take few tokens. */
+		/* Without the flag Hopper does small calls by `mma.sync`. */
 		THEME("rounding", setup_fixed, teardown, rounding),
 		THEME("determinism", setup_fixed, teardown, determinism),
 	};
