@@ -10,10 +10,9 @@
 
 #include <string.h>
 
-/* The most elements of logits in a step of this bucket: each of at most next_n
- * tokens of a request needs its index keys, rounded up. */
-static uint64_t
-bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
+uint64_t
+spmla_i_shape_logits(const spmla_shape *b, const spmla_config *c,
+		     uint32_t *overflow)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	const uint32_t ratio = spmla_i_index_ratio(c);
@@ -107,7 +106,7 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 
 	for (i = 0; i < c->bucket_count; i++) {
 		const spmla_shape *b = &c->buckets[i];
-		const uint64_t logits = bucket_logits(b, c, overflow);
+		const uint64_t logits = spmla_i_shape_logits(b, c, overflow);
 
 		if (b->tokens > plan->max_tokens)
 			plan->max_tokens = b->tokens;

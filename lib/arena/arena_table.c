@@ -72,6 +72,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "kv_compress, zeros again"),
 	ROW(DECODE_WORKSPACE, DEVICE, CONTEXT, 0, 4, DECODE_WORKSPACE, ONE,
 	    "[words]", "sparse_decode, zeros again"),
+	ROW(STEP_UNITS, DEVICE, CONTEXT, 0, 4, STEP_UNITS, ONE, "[words]",
+	    "prologue, zeros again"),
 
 	ROW(STEP_REQUESTS, DEVICE, STEP, 0, 16, REQUESTS, ONE, "[requests]",
 	    "prologue"),

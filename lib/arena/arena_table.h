@@ -92,6 +92,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_OUTPUT_SCALES,  /* heads * 4 */
 	SPMLA_I_DIM_SPLIT_KEYS,     /* tokens, on a GPU */
 	SPMLA_I_DIM_KEY_VALUES,     /* 512 */
+	SPMLA_I_DIM_STEP_UNITS,     /* words; 0: no prologue is one launch */
 	SPMLA_I_DIM_C4A_PAGES,      /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_C4A_PAGE_BYTES,
 	SPMLA_I_DIM_C128A_PAGES,

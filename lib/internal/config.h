@@ -108,4 +108,27 @@ spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
 	return keys ? (keys + align - 1) / align * align : align;
 }
 
+/* The most elements of logits in a decode step of this shape: each of at most
+ * next_n tokens of a request needs its index keys, rounded up. */
+uint64_t spmla_i_shape_logits(const spmla_shape *b, const spmla_config *c,
+			      uint32_t *overflow);
+
+/* V4's prologue in one launch: tokens of the longest such step, cuts of a decode
+ * in parts, and words of the line that each of these has. */
+enum {
+	SPMLA_I_FUSED_TOKENS = 512,
+	SPMLA_I_UNIT_CUTS = 2,
+	SPMLA_I_UNIT_WORDS = 16
+};
+
+/* Words of STEP_UNITS for steps of up to so many tokens. */
+static inline uint64_t
+spmla_i_unit_words(uint64_t tokens)
+{
+	const uint64_t n =
+		tokens < SPMLA_I_FUSED_TOKENS ? tokens : SPMLA_I_FUSED_TOKENS;
+
+	return (n + SPMLA_I_UNIT_CUTS) * SPMLA_I_UNIT_WORDS;
+}
+
 #endif

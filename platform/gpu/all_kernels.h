@@ -72,7 +72,7 @@
 #include "spmla/platform/gpu/select/mqa_logits_mma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/topk_by_kernel.h"
-#include "spmla/platform/gpu/step/step_prologue_cluster_kernel.h"
+#include "spmla/platform/gpu/step/step_prologue_fused_kernel.h"
 #endif
 
 #endif

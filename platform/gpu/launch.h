@@ -139,14 +139,15 @@ spmla_status spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
 /* Both launches of V4's prologue as one; `first` has what the first one would
  * take. */
 spmla_status
-spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
-				  const spmla_k_step_prologue_params *first,
-				  spmla_i_cut cut);
+spmla_i_gpu_step_prologue_fused(const spmla_i_gpu_queue *queue,
+				const spmla_k_step_prologue_params *first,
+				const spmla_step_prologue_args *a,
+				spmla_i_cut cut);
 
 /* Adds what the second launch would take. */
-void spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue,
-				 uint32_t tokens, spmla_i_cut cut,
-				 spmla_k_step_prologue_cluster_params *p);
+void spmla_i_gpu_fused_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
+			       spmla_i_cut cut,
+			       spmla_k_step_prologue_fused_params *p);
 
 /* Sets the two parameters of SPMLA_K_FAULT. */
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \

@@ -314,6 +314,13 @@ START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
 		const spmla_extent *e = &plan.extents[i];
 		const uint32_t keys = e->buf == SPMLA_BUF_SPLIT_KEYS;
 
+		if (e->buf == SPMLA_BUF_STEP_UNITS) {
+			ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
+			ck_assert_uint_eq(e->life, SPMLA_LIFE_CONTEXT);
+			/* 16 tokens and 2 cuts */
+			ck_assert_uint_eq(e->bytes, 4 * 18 * 16);
+			found++;
+		}
 		if (!keys && e->buf != SPMLA_BUF_SPLIT_COUNTS)
 			continue;
 		ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
@@ -321,7 +328,7 @@ START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
 		ck_assert_uint_eq(e->bytes, 16 * 4 * (keys ? 512 : 1));
 		found++;
 	}
-	ck_assert_uint_eq(found, 2);
+	ck_assert_uint_eq(found, 3);
 }
 END_TEST
 

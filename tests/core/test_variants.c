@@ -846,16 +846,17 @@ prologue(uint32_t groups, uint32_t requests, uint32_t piece)
 	return kernel_on(90, SPMLA_OP_step_prologue, &a);
 }
 
-/* V4's of `tokens` requests of up to `context` tokens. */
+/* V4's of `tokens` tokens, where STEP_UNITS has room for `room`. */
 static const char *
-prologue_of(uint32_t arch, uint32_t tokens, uint32_t context)
+prologue_of(uint32_t arch, uint32_t tokens, uint32_t room)
 {
 	spmla_step_prologue_args a;
 
 	memset(&a, 0, sizeof a);
-	(void)prologue(7, tokens, 0);
-	ctx.plan.config.max_context_tokens = context;
-	a.shape.tokens = a.shape.requests = tokens;
+	(void)prologue(7, 1, 0);
+	ctx.buf_bytes[SPMLA_BUF_STEP_UNITS] = 4 * spmla_i_unit_words(room);
+	a.shape.tokens = tokens;
+	a.shape.requests = 1;
 	return kernel_on(arch, SPMLA_OP_step_prologue, &a);
 }
 
@@ -871,18 +872,20 @@ START_TEST(prologue_has_an_item_a_request)
 }
 END_TEST
 
-/* Ten tokens a block, and no more entries of C128A than 6144; two in any case.
- */
-START_TEST(prologue_of_few_tokens_is_one_cluster)
+/* A block for each token, and one before them. */
+START_TEST(prologue_of_a_decode_is_one_launch_on_hopper)
 {
-	ck_assert_str_eq(prologue_of(90, 70, 65536), "step_prologue_cluster");
-	ck_assert_uint_eq(launched.blocks, 8);
-	ck_assert_str_eq(prologue_of(90, 71, 65536), "step_prologue_v4");
-	ck_assert_str_eq(prologue_of(90, 42, 131072), "step_prologue_cluster");
-	ck_assert_str_eq(prologue_of(90, 43, 131072), "step_prologue_v4");
-	ck_assert_str_eq(prologue_of(90, 14, 1 << 20), "step_prologue_cluster");
-	ck_assert_str_eq(prologue_of(90, 15, 1 << 20), "step_prologue_v4");
-	ck_assert_str_eq(prologue_of(80, 1, 65536), "step_prologue_v4");
+	ck_assert_str_eq(prologue_of(90, 1, 256), "step_prologue_fused");
+	ck_assert_uint_eq(launched.blocks, 2);
+	ck_assert_uint_eq(launched.count, 1);
+	ck_assert_str_eq(prologue_of(90, 256, 256), "step_prologue_fused");
+	ck_assert_uint_eq(launched.blocks, 257);
+	ck_assert_str_eq(prologue_of(90, 257, 256), "step_prologue_v4");
+	ck_assert_uint_eq(launched.count, 2);
+	ck_assert_str_eq(prologue_of(90, 512, 512), "step_prologue_fused");
+	ck_assert_str_eq(prologue_of(90, 513, 1024), "step_prologue_v4");
+	ck_assert_str_eq(prologue_of(80, 1, 256), "step_prologue_v4");
+	ctx.buf_bytes[SPMLA_BUF_STEP_UNITS] = 0;
 }
 END_TEST
 
@@ -910,7 +913,7 @@ SUITE
 		{index_keys_are_inserted_in_the_launch_of_other_keys, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},
 		{prologue_has_an_item_a_request, 1},
-		{prologue_of_few_tokens_is_one_cluster, 1},
+		{prologue_of_a_decode_is_one_launch_on_hopper, 1},
 	};
 	const theme themes[] = {
 		THEME("attend", NULL, NULL, attend),

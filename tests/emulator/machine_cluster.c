@@ -18,7 +18,6 @@ typedef struct peer_copy {
 	g_mbarrier *counts;
 	uint32_t bytes;
 	const machine_block *blocks[2]; /* whose memory that is */
-	uint32_t words[2];              /* from NULL: what is copied */
 } peer_copy;
 
 static peer_copy copies[MAX_COPIES];
@@ -120,27 +119,6 @@ spmla_i_emu_cluster_words(uint64_t at, uint32_t count)
 	return (uint32_t *)(void *)place_in(rank, here);
 }
 
-/* The words are the sender's no more: it may end before they land. */
-void
-spmla_i_emu_cluster_send(uint64_t at, uint32_t x, uint32_t y, uint64_t b)
-{
-	const machine_block *to = first_block() + (uint32_t)(at >> 32);
-	const peer_copy c = {
-		(uint8_t *)spmla_i_emu_cluster_words(at, 2),
-		NULL,
-		(g_mbarrier *)(void *)spmla_i_emu_cluster_words(b, 2),
-		8,
-		{to, to},
-		{x, y}};
-
-	if (at >> 32 != b >> 32)
-		machine_fail("words are counted in another block");
-	if (copy_count == MAX_COPIES)
-		machine_fail("too many words sent");
-	memset(c.to, UNREAD, c.bytes);
-	copies[copy_count++] = c;
-}
-
 void
 spmla_i_emu_peer_arrive(g_mbarrier *b)
 {
@@ -153,8 +131,7 @@ copy_to(uint32_t rank, void *to, const void *from, uint32_t bytes,
 	g_mbarrier *b)
 {
 	const peer_copy c = {
-		to,    from, b, bytes, {machine.here, first_block() + rank},
-		{0, 0}};
+		to, from, b, bytes, {machine.here, first_block() + rank}};
 
 	if (bytes == 0 || bytes % 16 || (uintptr_t)to % 16 ||
 	    (uintptr_t)from % 16)
@@ -202,8 +179,7 @@ spmla_i_emu_cluster_expect(uint64_t b, uint32_t bytes)
 void
 spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
-	const peer_copy c = {
-		to, from, b, bytes, {machine.here, machine.here}, {0, 0}};
+	const peer_copy c = {to, from, b, bytes, {machine.here, machine.here}};
 
 	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
 		machine_fail("a bulk copy of odd bytes");
@@ -225,10 +201,7 @@ machine_land_peer(void)
 	i = machine_draw(copy_count);
 	c = copies[i];
 	copies[i] = copies[--copy_count];
-	if (c.from)
-		machine_read(c.to, c.from, c.bytes);
-	else
-		memcpy(c.to, c.words, c.bytes);
+	machine_read(c.to, c.from, c.bytes);
 	machine_written(c.to, c.bytes);
 	machine_count_bytes(c.counts, c.bytes);
 	return 1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DECODE_WORKSPACE, through which blocks of a decode combine their results. It
- * is all zero behind each call, behind a lost step and an aborted capture, and
+ * DECODE_WORKSPACE, through which blocks of a decode combine their results, and
+ * V4's STEP_UNITS, through which blocks of a prologue hand on tokens. Each is
+ * all zero behind each call, behind a lost step and an aborted capture, and
  * when two contexts decode in turn. The layers of V4 use it in each way: the
  * first bucket is decoded in one launch, the second in parts whose splits are
- * added up, the third does not use it. The CPU has no such buffer.
+ * added up, the third does not use it. The CPU has no such buffers.
  */
 #include "tests/harness/attn_rig.h"
 #include "tests/harness/bytes.h"
@@ -22,19 +23,30 @@ enum {
 static v4_replay_rig r, twin, alone;
 
 static void
+expect_zeros_in(const fixture *f, spmla_buf buf, uint32_t is_there,
+		const char *behind)
+{
+	uint64_t bytes = 0, i;
+	const void *at = spmla_view(f->ctx, buf, &bytes);
+
+	ck_assert_int_eq(bytes != 0, is_there);
+	i = bytes_other(at, bytes, 0);
+	if (i < bytes)
+		ck_abort_msg("byte %llu of %llu of buffer %d is not 0 behind "
+			     "%s",
+			     (unsigned long long)i, (unsigned long long)bytes,
+			     (int)buf, behind);
+}
+
+static void
 expect_zeros(const fixture *f, const char *behind)
 {
 	const spmla_device *d = &f->plan.device;
-	uint64_t bytes = 0, i;
-	const void *at = spmla_view(f->ctx, SPMLA_BUF_DECODE_WORKSPACE, &bytes);
+	const uint32_t hopper = d->kind == SPMLA_BACKEND_CUDA && d->arch == 90;
+	const uint32_t v4 = f->config.model != SPMLA_MODEL_V32;
 
-	ck_assert_int_eq(bytes != 0,
-			 d->kind == SPMLA_BACKEND_CUDA && d->arch == 90);
-	i = bytes_other(at, bytes, 0);
-	if (i < bytes)
-		ck_abort_msg("byte %llu of %llu is not 0 behind %s",
-			     (unsigned long long)i, (unsigned long long)bytes,
-			     behind);
+	expect_zeros_in(f, SPMLA_BUF_DECODE_WORKSPACE, hopper, behind);
+	expect_zeros_in(f, SPMLA_BUF_STEP_UNITS, hopper && v4, behind);
 }
 
 static void

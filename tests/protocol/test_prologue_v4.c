@@ -31,8 +31,9 @@ below(uint32_t bound)
 	return rng_below(&rng, bound);
 }
 
+/* `sms`: multiprocessors of a substitute's device; 0: as many as it has. */
 static void
-open_kind(v4_kind kind)
+open_kind(v4_kind kind, uint32_t sms)
 {
 	spmla_config config;
 
@@ -40,7 +41,9 @@ open_kind(v4_kind kind)
 	memset(rows, 0, sizeof rows);
 	memset(ends, 0, sizeof ends);
 	v4_step_config(&config, kind);
+	fixture_multiprocessors(sms);
 	fixture_open(&f, &config, 0);
+	fixture_multiprocessors(0);
 	v4_model_open(&m, &f);
 }
 
@@ -283,7 +286,7 @@ START_TEST(random_steps_are_those_of_the_model)
 					      : fixture_rounds(3000, 1000);
 	uint32_t i;
 
-	open_kind(kind);
+	open_kind(kind, 0);
 	for (i = 0; i < 4; i++)
 		engine_writes(2000); /* mostly full */
 	for (i = 0; i < steps; i++) {
@@ -305,10 +308,27 @@ START_TEST(random_steps_are_those_of_the_model)
 }
 END_TEST
 
+/* The prologue of a decode gets fewer blocks than it has tokens, or one. */
+START_TEST(steps_of_few_multiprocessors_are_those_of_the_model)
+{
+	static const uint32_t sms[3] = {1, 2, 7};
+	uint32_t i;
+
+	open_kind(V4_WIDE, sms[_i]);
+	for (i = 0; i < 4; i++)
+		engine_writes(2000);
+	for (i = 0; i < fixture_rounds(300, 100); i++)
+		one_step();
+	ck_assert_uint_gt(m.seen[SPMLA_FAULT_PAGE], 0);
+	close_kind();
+}
+END_TEST
+
 SUITE
 {
 	const theme_test random[] = {
 		{random_steps_are_those_of_the_model, V4_KINDS},
+		{steps_of_few_multiprocessors_are_those_of_the_model, 3},
 	};
 	const theme themes[] = {THEME("random", NULL, NULL, random)};
 

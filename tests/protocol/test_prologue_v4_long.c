@@ -72,8 +72,7 @@ START_TEST(keys_of_a_piece_are_listed_and_those_of_more_are_not)
 }
 END_TEST
 
-/* Four tokens are a decode, and few: its prologue is one launch where there are
- * clusters. */
+/* Four tokens are a decode: its prologue is one launch on Hopper. */
 START_TEST(lists_of_few_tokens_end_with_their_keys)
 {
 	const uint32_t len = 1 + 128 * (uint32_t)(_i + 1), tokens = 4;

@@ -97,6 +97,8 @@ v4_step_config(spmla_config *c, v4_kind kind)
 		/* rows of 2048 / 4 keys: three and a rest */
 		c->logits_budget_bytes = 4 * (3 * 512 + 100);
 	}
+	if (kind == V4_WIDE)
+		c->buckets[2] = (spmla_shape){V4_TOKENS, V4_REQUESTS, 8, 0};
 	if (kind != V4_TIGHT)
 		return;
 	/* Tokens that move on from there have up to 4096 keys each. */

@@ -34,7 +34,8 @@ typedef enum v4_kind {
 	V4_TIGHT = 3,  /* V4_SMALL with little room for logits */
 	V4_PROMPTS = 4, /* V4_SMALL with prefill of 40 tokens, logits in pieces
 	                 */
-	V4_KINDS = 5
+	V4_WIDE = 5,    /* V4_SMALL with a bucket {40,8,8} */
+	V4_KINDS = 6
 } v4_kind;
 
 /* As a bucket: prefill's shape. */

@@ -18,8 +18,7 @@
  * and arrive at mbarriers there. A place in another block's memory is named by
  * the same place in this block's. A block may do so only after g_cluster_sync
  * has told it that the other has begun. No block may end before others have
- * accessed its memory for the last time. Words of g_cluster_send2 need no other
- * barrier: an mbarrier where they go to counts them.
+ * accessed its memory for the last time.
  *
  * Named barriers, 1 to 15, are barriers of some of a block's subgroups. The
  * number of threads is a multiple of 32, and all callers give the same. All
@@ -359,48 +358,6 @@ g_cluster_store2_if(g_cluster_place at, uint32_t x, uint32_t y, uint32_t is)
 		     : "memory");
 }
 
-/* Stores two words, at a multiple of 8 bytes, without any g_cluster_sync: the
- * mbarrier at `b`, in the same block, counts their 8 bytes. That block sees them,
- * and what this one wrote before a fence, after g_mbarrier_wait_cluster. */
-FN void
-g_cluster_send2(g_cluster_place at, uint32_t x, uint32_t y, g_cluster_place b)
-{
-	asm volatile(
-		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes"
-		".v2.u32 [%0], {%1, %2}, [%3];"
-		:
-		: "r"(at), "r"(x), "r"(y), "r"(b)
-		: "memory");
-}
-
-/* async_try of what other blocks of the cluster have sent. */
-FN uint32_t
-async_try_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
-{
-	uint32_t is;
-
-	asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire."
-		     "cluster.shared::cta.b64 p, [%1], %2; "
-		     "selp.u32 %0, 1, 0, p;}"
-		     : "=r"(is)
-		     : "r"(async_at(b)), "r"(parity)
-		     : "memory");
-	return is;
-}
-
-/* As g_mbarrier_wait, for what other blocks of the cluster have sent. */
-FN void
-g_mbarrier_wait_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
-{
-	const uint32_t since = g_debug_clock();
-	uint32_t late = 0;
-
-	while (!late && !async_try_cluster(b, parity))
-		late = g_debug_late(since);
-	g_debug_end(late);
-	g_debug_pause();
-}
-
 /* As g_mbarrier_arrive_expect, at another block's mbarrier. */
 FN void
 g_cluster_arrive_expect(g_cluster_place b, uint32_t bytes)
@@ -574,7 +531,6 @@ void spmla_i_emu_cluster_wait(const char *file, int line);
 uint64_t spmla_i_emu_cluster_at(const void *p, uint32_t rank);
 /* Where `count` words of the cluster's memory are. */
 uint32_t *spmla_i_emu_cluster_words(uint64_t at, uint32_t count);
-void spmla_i_emu_cluster_send(uint64_t at, uint32_t x, uint32_t y, uint64_t b);
 void spmla_i_emu_cluster_copy(uint64_t to, const void *from, uint32_t bytes,
 			      uint64_t b);
 void spmla_i_emu_cluster_expect(uint64_t b, uint32_t bytes);
@@ -746,12 +702,6 @@ g_cluster_store2_if(g_cluster_place at, uint32_t x, uint32_t y, uint32_t is)
 }
 
 FN void
-g_cluster_send2(g_cluster_place at, uint32_t x, uint32_t y, g_cluster_place b)
-{
-	spmla_i_emu_cluster_send(at, x, y, b);
-}
-
-FN void
 g_cluster_arrive_expect(g_cluster_place b, uint32_t bytes)
 {
 	spmla_i_emu_cluster_expect(b, bytes);
@@ -821,7 +771,6 @@ g_larger_or_nan(float x, float y)
 #define g_cluster_arrive_relaxed() g_cluster_arrive()
 #define g_mbarrier_wait(b, parity) \
 	spmla_i_emu_mbarrier_wait(b, parity, __FILE__, __LINE__)
-#define g_mbarrier_wait_cluster(b, parity) g_mbarrier_wait(b, parity)
 #define g_named_sync(id, items) \
 	((void)spmla_i_emu_named(id, items, 1, 0, 0, __FILE__, __LINE__))
 #define g_named_arrive(id, items) \

@@ -17,8 +17,8 @@
  * that waits for another block calls g_sleep: some nanoseconds, a hint.
  *
  * g_load_fresh is for what a block has read, or its multiprocessor, and another
- * block has changed since: it told this one by an mbarrier. It takes nothing
- * from a cache that other multiprocessors do not share.
+ * block has changed since and has told this one so. It takes nothing from a
+ * cache that other multiprocessors do not share.
  *
  * g_load_at reads what a pointer to global memory points at, as a number.
  * g_here is x itself, and g_item_again the thread. The compiler computes what

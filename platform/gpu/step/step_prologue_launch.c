@@ -34,6 +34,10 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_request) == 4 * G_REQUEST_WORDS &&
 				    4 * G_STEP_DEVICE_WORDS,
 		    "kernels read its lists as they are");
 
+SPMLA_STATIC_ASSERT((int)PROLOGUE_FUSED_TOKENS == (int)SPMLA_I_FUSED_TOKENS &&
+			    (int)UNIT_WORDS == (int)SPMLA_I_UNIT_WORDS &&
+			    (int)WINDOWS_CUTS == (int)SPMLA_I_UNIT_CUTS,
+		    "the plan has a place for each unit");
 SPMLA_STATIC_ASSERT((int)DECODE_CUT_TOKENS == (int)SPMLA_I_SPLIT_TOKENS,
 		    "the kernel takes what the plan asks of it");
 SPMLA_STATIC_ASSERT((int)DECODE_CUT_OVERHEAD == (int)SPMLA_I_SPLIT_OVERHEAD,
@@ -119,14 +123,13 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 
 enum { ONE_TABLE, V4, V4_MANY };
 
-/* Kinds: V4's groups are there, with tokens for a cluster, or with more. Sizes:
- * requests, one for each item; a prefill is larger than all. Example: 256
- * requests of V3.2 take step_prologue, 257 and prefills take
- * step_prologue_wide. */
+/* Kinds: V4 is a step of V4's groups that one launch may take. Sizes: requests,
+ * one for each item; a prefill is larger than all. Example: 256 requests of V3.2
+ * take step_prologue, 257 and prefills take step_prologue_wide. */
 static const spmla_i_gpu_variant variants[] = {
-	{.kernel = SPMLA_KERNEL_step_prologue_cluster,
+	{.kernel = SPMLA_KERNEL_step_prologue_fused,
 	 .kind = V4,
-	 .most = SPMLA_ITEMS_step_prologue_cluster},
+	 .most = SPMLA_ITEMS_step_prologue_fused},
 	{.kernel = SPMLA_KERNEL_step_prologue_v4,
 	 .kind = SPMLA_GPU_ANY_KIND,
 	 .most = SPMLA_ITEMS_step_prologue_v4},
@@ -136,21 +139,16 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_step_prologue_wide},
 };
 
-/* A cluster saves a launch, some 2 us. It has seven blocks for the lists, too
- * few for many tokens or long lists, and none for a step that is done in
- * pieces. Example: for contexts of 128 Ki tokens lists have 1024 entries, so 42
- * tokens, 6 a block, are V4, and 43 are V4_MANY; for 1 Mi, 14 and 15. */
+/* STEP_UNITS has room for each decode step that one launch takes. Only plans for
+ * Hopper have it. */
 static uint32_t
-kind_of(const spmla_plan *plan, uint32_t groups, uint32_t tokens)
+kind_of(const spmla_ctx *ctx, uint32_t groups, uint32_t tokens)
 {
-	const uint32_t each = (tokens + PROLOGUE_MAKERS - 1) / PROLOGUE_MAKERS;
-
 	if (groups == 1)
 		return ONE_TABLE;
-	return tokens <= PROLOGUE_CLUSTER_TOKENS &&
-			       (each <= 2 ||
-				each * spmla_i_c128a_width(&plan->config) <=
-					PROLOGUE_CLUSTER_ENTRIES)
+	return tokens <= SPMLA_I_FUSED_TOKENS &&
+			       4 * spmla_i_unit_words(tokens) <=
+				       ctx->buf_bytes[SPMLA_BUF_STEP_UNITS]
 		       ? V4
 		       : V4_MANY;
 }
@@ -195,10 +193,10 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	set_scalars(&p, queue->ctx, a);
 	by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants),
-		kind_of(&queue->ctx->plan, p.s.groups, tokens),
+		kind_of(queue->ctx, p.s.groups, tokens),
 		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
-	if (by->kernel == SPMLA_KERNEL_step_prologue_cluster) {
-		s = spmla_i_gpu_step_prologue_cluster(queue, &p, cut);
+	if (by->kernel == SPMLA_KERNEL_step_prologue_fused) {
+		s = spmla_i_gpu_step_prologue_fused(queue, &p, a, cut);
 	} else {
 		p.s.parts = p.s.groups == 1 ? cut.parts : 0;
 		p.s.whole_tokens = cut.whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of V4's prologue, unless step_prologue_cluster makes it in
+ * The second launch of V4's prologue, unless step_prologue_fused makes it in
  * one. A block a token: a context of a million tokens has 8192 entries of C128A.
  * Two more blocks follow where decode is done in parts: they cut the tokens of
  * layers of ratio 4 and of 128 among the parts, and count keys by context alone,
@@ -80,7 +80,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The arguments, for functions that step_prologue_cluster calls, too. */
+/* The arguments, for functions that step_prologue_fused calls, too. */
 typedef struct windows_args {
 	SPMLA_KERNEL_FIELDS(step_prologue_windows)
 } windows_args;

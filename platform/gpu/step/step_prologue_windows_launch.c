@@ -94,9 +94,9 @@ spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
 }
 
 void
-spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
-			    spmla_i_cut cut,
-			    spmla_k_step_prologue_cluster_params *p)
+spmla_i_gpu_fused_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
+			  spmla_i_cut cut,
+			  spmla_k_step_prologue_fused_params *p)
 {
 	spmla_k_step_prologue_windows_params other;
 
