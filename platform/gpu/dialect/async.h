@@ -96,7 +96,7 @@ g_local_store2_if(LOCAL uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
 		     : "memory");
 }
 
-/* Where the next two words go; a multiple of 8 bytes. */
+/* Where the next words go; a multiple of their bytes. */
 typedef uint32_t g_local_place;
 
 FN g_local_place
@@ -114,6 +114,18 @@ g_local_push2(PRIVATE g_local_place *to, float x, uint32_t y, float least)
 		     "@p add.u32 %0, %0, 8;}"
 		     : "+r"(*to)
 		     : "f"(x), "r"(y), "f"(least)
+		     : "memory");
+}
+
+/* Stores x, in one word, and moves on, if `is` is not 0. */
+FN void
+g_local_push_if(PRIVATE g_local_place *to, uint32_t x, uint32_t is)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; "
+		     "@p st.shared.u32 [%0], %1; "
+		     "@p add.u32 %0, %0, 4;}"
+		     : "+r"(*to)
+		     : "r"(x), "r"(is)
 		     : "memory");
 }
 
@@ -590,6 +602,15 @@ g_local_push2(g_local_place *to, float x, uint32_t y, float least)
 	(*to)[0] = g_bits(x);
 	(*to)[1] = y;
 	*to += 2;
+}
+
+FN void
+g_local_push_if(g_local_place *to, uint32_t x, uint32_t is)
+{
+	if (!is)
+		return;
+	**to = x;
+	*to += 1;
 }
 
 FN void

@@ -15,9 +15,11 @@ enum {
 	TOPK_BY_CLOSE = 256, /* keys of one bin that are compared */
 	TOPK_BY_CHUNK = 8,   /* scores that a thread has of a chunk */
 	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
-	TOPK_BY_MOST = 8,    /* blocks of a cluster */
-	TOPK_BY_PIECE = 32,  /* scores of a piece, and of a word of bits */
-	TOPK_BY_AHEAD = 3,   /* turns; a chunk's second load lies ahead */
+	/* the same with half of the threads */
+	TOPK_BY_SHORT_MOST = 16,
+	TOPK_BY_MOST = 8,   /* blocks of a cluster */
+	TOPK_BY_PIECE = 32, /* scores of a piece, and of a word of bits */
+	TOPK_BY_AHEAD = 3,  /* turns; a chunk's second load lies ahead */
 	/* Bins of keys: magnitudes up to 2^-40, as bits, are one; the others
 	 * have 2^17 keys each. */
 	TOPK_BY_TINY = (127 - 40) << 23,
@@ -129,6 +131,16 @@ topk_by_clear(topk_by m)
 	}
 }
 
+/* Where a bin's count is. Scores with a step have bins some power of two apart,
+ * in one bank. So that two blocks of a multiprocessor do not both wait for it,
+ * these are spread there. Four bins that follow each other do so here. */
+FN LOCAL uint32_t *
+topk_by_spot(topk_by m, uint32_t bin)
+{
+	return m.head->bins +
+	       (m.items < SPMLA_WIDE_BLOCK ? bin ^ (bin >> 3 & 0x1cu) : bin);
+}
+
 /* Adds up the warps' sums: returns the sum of all warps before the caller's,
  * and sets *all to the sum of all. A warp's sum is `sum` in its lane 31. Has
  * one barrier; the caller has another between two uses of sums. */
@@ -157,12 +169,12 @@ topk_by_pick(topk_by m, uint32_t rest)
 	const uint32_t warps = m.items / 32, own = TOPK_BY_BINS / warps;
 	const uint32_t rounds = own / 128;
 	const uint32_t first = TOPK_BY_BINS - (g_item() / 32 + 1) * own;
-	LOCAL const uint32_t *bins = m.head->bins + first + 4 * g_lane();
+	const uint32_t mine = first + 4 * g_lane();
 	uint32_t here[32], sum = 0, round = ~0u, above, all, i;
 
 	UNROLL
 	for (i = 0; i < rounds; i++) {
-		LOCAL const uint32_t *b = bins + 128 * i;
+		LOCAL const uint32_t *b = topk_by_spot(m, mine + 128 * i);
 
 		here[i] = b[0] + b[1] + b[2] + b[3];
 		sum += here[i];
@@ -170,6 +182,7 @@ topk_by_pick(topk_by m, uint32_t rest)
 	sum = g_warp_sum(sum);
 	above = topk_by_warps(m, m.head->sums[0], sum, &all);
 	if (above < rest && above + sum >= rest) {
+		LOCAL const uint32_t *bins;
 		uint32_t count[4], upto;
 
 		UNROLL
@@ -182,7 +195,7 @@ topk_by_pick(topk_by m, uint32_t rest)
 			else
 				above += sum;
 		}
-		bins += 128 * round;
+		bins = topk_by_spot(m, mine + 128 * round);
 		UNROLL
 		for (i = 0; i < 4; i++)
 			count[i] = bins[i];
@@ -216,12 +229,12 @@ topk_by_add(topk_by m, uint32_t bin, uint32_t is)
 		const uint32_t who = (uint32_t)g_ballot(is && bin == same);
 
 		if (g_lane() == lead)
-			g_local_add(&m.head->bins[same], g_popcount(who));
+			g_local_add(topk_by_spot(m, same), g_popcount(who));
 		is = bin == same ? 0 : is;
 		left &= ~who;
 	}
 	if (is)
-		g_local_add(&m.head->bins[bin], 1);
+		g_local_add(topk_by_spot(m, bin), 1);
 }
 
 /* By how many bits the values of a range are shifted to fit the bins. */

@@ -189,7 +189,7 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		if (i < buckets) {
 			const uint32_t own = topk_key(g_bits(most[i]));
 
-			g_local_add(&m.head->bins[topk_by_coarse(own)], 1);
+			g_local_add(topk_by_spot(m, topk_by_coarse(own)), 1);
 			key = own > key ? own : key;
 		}
 	key = g_warp_most(key);
@@ -469,6 +469,9 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r, PRIVATE uint32_t *guess)
 FN uint32_t
 topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 {
+	/* A short row's scores of a thread. */
+	const uint32_t each =
+		m.items < SPMLA_WIDE_BLOCK ? TOPK_BY_SHORT_MOST : TOPK_BY_SHORT;
 	uint32_t row;
 
 	if (m.cluster > 1 && g_item() == 0) {
@@ -489,7 +492,7 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 		r.pieces = (r.row.pad + r.row.len + 31) / TOPK_BY_PIECE;
 		r.a = a;
 		r.index = row;
-		is_short = r.pieces * 32 <= TOPK_BY_SHORT * m.items;
+		is_short = r.pieces * 32 <= each * m.items;
 		if (r.row.len <= r.k) {
 			if (topk_by_own(m) == 0)
 				topk_identity(r.row.len, r.k, m.items,
@@ -498,7 +501,7 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 			uint32_t guess;
 
 			if (is_short)
-				topk_by_short(m, &r);
+				topk_by_short(m, &r, each);
 			else if (UNLIKELY(!topk_by_long(m, &r, &guess)))
 				topk_by_count(m, &r, m.cluster, guess);
 		}
@@ -524,7 +527,7 @@ topk_short_rows(topk_by m, const PRIVATE topk_args *a)
 		if (r.row.len <= r.k)
 			topk_identity(r.row.len, r.k, m.items, topk_by_out(&r));
 		else
-			topk_by_short(m, &r);
+			topk_by_short(m, &r, TOPK_BY_SHORT);
 		BARRIER(); /* what is shared is used anew */
 	}
 	return row;

@@ -122,8 +122,8 @@ topk_by_round(topk_by m, const PRIVATE topk_by_row *r,
 			topk_by_what(cut, key, list[2 * i + 1], r->last_ties);
 
 		if (key - cut->low <= cut->high - cut->low)
-			g_local_add(&m.head->bins[topk_by_bin(x, cut->base,
-							      cut->shift)],
+			g_local_add(topk_by_spot(m, topk_by_bin(x, cut->base,
+								cut->shift)),
 				    1);
 	}
 	BARRIER();
