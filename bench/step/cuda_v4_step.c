@@ -87,6 +87,7 @@ v4_open(gpu *g, spmla_model model, uint32_t rows, uint32_t context,
 	config.bucket_count = 1;
 	config.buckets[0] = (spmla_shape){rows, rows, 1, 0};
 	v4.most = rows;
+	v4.growing = STORES;
 	world_open(g, &v4.gpu, &config, ON_DEVICE);
 	world_open(g, &v4.cpu, &config, ON_HOST);
 	write_tables(g, &v4.gpu);
@@ -108,7 +109,7 @@ make_record(uint32_t n)
 	const uint32_t columns = v4.gpu.plan.group_columns[SPMLA_GROUP_C4A];
 	uint32_t i;
 
-	for (i = 0; i < STORES && i < n; i++) {
+	for (i = 0; i < v4.growing && i < n; i++) {
 		v4.pages[i] = (int32_t)(i * columns);
 		v4.stores[i] = (spmla_table_store){SPMLA_GROUP_C4A, i, 0, 1,
 						   &v4.pages[i]};
@@ -240,7 +241,8 @@ check(gpu *g, cuda_row *r, uint32_t n)
 }
 
 static void
-one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
+one_prologue(gpu *g, uint32_t n, uint32_t context, uint32_t growing,
+	     spmla_source source)
 {
 	shot s = {.op = "step_prologue", .launch = v4_launch};
 	twin views[MADE], rows = c128a_rows();
@@ -248,6 +250,7 @@ one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 	cuda_row *r;
 
 	v4.source = source;
+	v4.growing = growing;
 	for (i = 0; i < n; i++) /* of `context` tokens in the mean */
 		v4.requests[i] = (spmla_request){
 			i, 1,
@@ -273,8 +276,8 @@ one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 	}
 	s.outputs[MADE] = &rows;
 	r = measure(g, &s);
-	snprintf(r->shape, sizeof r->shape, "V4, %u requests of %uk, %s", n,
-		 context / 1024,
+	snprintf(r->shape, sizeof r->shape, "V4, %u requests of %uk, %s%s", n,
+		 context / 1024, growing > STORES ? "a page each, " : "",
 		 source == SPMLA_FROM_RING ? "FROM_RING" : "FROM_DEVICE");
 	r->batch = n;
 	add_floor(g, r,
@@ -296,9 +299,12 @@ bench_v4_steps(gpu *g)
 		return;
 	for (i = 0; i < (g->tiny ? 1u : 2u); i++) {
 		v4_open(g, SPMLA_MODEL_V4_PRO, most, 2 * contexts[i], 0);
-		one_prologue(g, 1, contexts[i], SPMLA_FROM_RING);
-		one_prologue(g, most, contexts[i], SPMLA_FROM_RING);
-		one_prologue(g, most, contexts[i], SPMLA_FROM_DEVICE);
+		one_prologue(g, 1, contexts[i], STORES, SPMLA_FROM_RING);
+		one_prologue(g, most, contexts[i], STORES, SPMLA_FROM_RING);
+		one_prologue(g, most, contexts[i], STORES, SPMLA_FROM_DEVICE);
+		if (i == 0 && most > STORES)
+			one_prologue(g, most, contexts[i], most,
+				     SPMLA_FROM_RING);
 		v4_close(g);
 	}
 }

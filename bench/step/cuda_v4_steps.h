@@ -15,8 +15,9 @@ typedef struct v4_bench {
 	spmla_shape shape;
 	spmla_source source;
 	spmla_request requests[V4_MOST];
-	spmla_table_store stores[STORES];
-	int32_t pages[STORES];
+	spmla_table_store stores[V4_MOST];
+	int32_t pages[V4_MOST];
+	uint32_t growing; /* requests that get a page */
 	spmla_step step;
 	spmla_graph graph;
 	uint64_t ticket;
