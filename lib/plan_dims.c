@@ -134,7 +134,7 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 						      ? decode
 						      : SPMLA_I_SPLIT_KEYS;
 	dim[SPMLA_I_DIM_KEY_VALUES] = SPMLA_V4_DIM;
-	if (spmla_i_can_combine(&plan->device)) /* it is Hopper */
+	if (spmla_i_is_hopper(&plan->device))
 		dim[SPMLA_I_DIM_STEP_UNITS] = spmla_i_unit_words(decode);
 	dim[SPMLA_I_DIM_OUTPUT_TOKENS] =
 		spmla_i_align(spmla_i_piece_tokens(c), 4, overflow);

@@ -159,8 +159,10 @@ typedef enum spmla_buf {
 	SPMLA_BUF_C4A_SWA_LENS = 124,
 	SPMLA_BUF_RAGGED_INDPTR_C4A_SWA = 125,  /* int32 [A + 1] */
 	SPMLA_BUF_RAGGED_INDICES_C4A_SWA = 126, /* int32 [A * window_tokens] */
-	/* V4, scratch of the prologue on a Hopper GPU: uint32, 0 between steps
-	 * (init and wake make it so) */
+	/* V4, scratch of the prologue on a Hopper GPU: uint32 [U + 2][16], where
+	 * U is the most tokens of a bucket, at most 512. 0 between steps; init
+	 * and wake make it so. The engine does not write it: a step would take
+	 * what is there for its own. */
 	SPMLA_BUF_STEP_UNITS = 127,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;

@@ -108,6 +108,12 @@ spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
 	return keys ? (keys + align - 1) / align * align : align;
 }
 
+static inline int
+spmla_i_is_hopper(const spmla_device *device)
+{
+	return device->kind == SPMLA_BACKEND_CUDA && device->arch == 90;
+}
+
 /* The most elements of logits in a decode step of this shape: each of at most
  * next_n tokens of a request needs its index keys, rounded up. */
 uint64_t spmla_i_shape_logits(const spmla_shape *b, const spmla_config *c,

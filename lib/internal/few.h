@@ -112,8 +112,7 @@ spmla_i_few_always(const spmla_device *device, uint32_t layout, uint32_t heads,
 		   uint64_t keys)
 {
 	const spmla_i_few f = spmla_i_few_of(SPMLA_I_FEW_V32_16);
-	const uint32_t is = device->kind == SPMLA_BACKEND_CUDA &&
-			    device->arch == 90 && layout == f.layout &&
+	const uint32_t is = spmla_i_is_hopper(device) && layout == f.layout &&
 			    heads <= f.heads && keys <= f.keys;
 
 	return is ? SPMLA_I_FEW_V32_16 : SPMLA_I_FEW_COUNT;
@@ -131,7 +130,7 @@ spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 {
 	uint32_t i;
 
-	if (device->kind != SPMLA_BACKEND_CUDA || device->arch != 90)
+	if (!spmla_i_is_hopper(device))
 		return SPMLA_I_FEW_COUNT;
 	for (i = 0; i < SPMLA_I_FEW_COUNT; i++) {
 		const spmla_i_few f = spmla_i_few_of(i);

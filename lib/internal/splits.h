@@ -90,7 +90,7 @@ spmla_i_cut_keys(const spmla_plan *plan)
 static inline int
 spmla_i_can_combine(const spmla_device *device)
 {
-	return device->kind == SPMLA_BACKEND_CUDA && device->arch == 90;
+	return spmla_i_is_hopper(device);
 }
 
 /* The most tokens that parts share, where a GPU does `at_a_time` whole ones. A

@@ -301,7 +301,14 @@ END_TEST
 /* What a call finds as zeros and leaves so shares its bytes with nothing. */
 START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
 {
-	uint32_t i, found = 0;
+	/* of 16 tokens, and two cuts of the prologue */
+	static const struct {
+		spmla_buf buf;
+		uint64_t bytes;
+	} zeros[] = {{SPMLA_BUF_SPLIT_KEYS, 16 * 512 * 4},
+		     {SPMLA_BUF_SPLIT_COUNTS, 16 * 4},
+		     {SPMLA_BUF_STEP_UNITS, 18 * 16 * 4}};
+	uint32_t i, j, found = 0;
 	spmla_config config;
 
 	v4_layer_config(&config);
@@ -310,24 +317,17 @@ START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
 	device.sm_count = 132;
 	device.subgroup_width = 32;
 	make(&plan, &config);
-	for (i = 0; i < plan.row_count; i++) {
-		const spmla_extent *e = &plan.extents[i];
-		const uint32_t keys = e->buf == SPMLA_BUF_SPLIT_KEYS;
+	for (i = 0; i < plan.row_count; i++)
+		for (j = 0; j < COUNT(zeros); j++) {
+			const spmla_extent *e = &plan.extents[i];
 
-		if (e->buf == SPMLA_BUF_STEP_UNITS) {
+			if (e->buf != zeros[j].buf)
+				continue;
 			ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
 			ck_assert_uint_eq(e->life, SPMLA_LIFE_CONTEXT);
-			/* 16 tokens and 2 cuts */
-			ck_assert_uint_eq(e->bytes, 4 * 18 * 16);
+			ck_assert_uint_eq(e->bytes, zeros[j].bytes);
 			found++;
 		}
-		if (!keys && e->buf != SPMLA_BUF_SPLIT_COUNTS)
-			continue;
-		ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
-		ck_assert_uint_eq(e->life, SPMLA_LIFE_CONTEXT);
-		ck_assert_uint_eq(e->bytes, 16 * 4 * (keys ? 512 : 1));
-		found++;
-	}
 	ck_assert_uint_eq(found, 3);
 }
 END_TEST

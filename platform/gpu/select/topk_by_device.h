@@ -11,15 +11,14 @@
 
 enum {
 	TOPK_BY_BINS = 8192,
-	TOPK_BY_BITS = 13,   /* of a bin */
-	TOPK_BY_CLOSE = 256, /* keys of one bin that are compared */
-	TOPK_BY_CHUNK = 8,   /* scores that a thread has of a chunk */
-	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
-	/* the same with half of the threads */
-	TOPK_BY_SHORT_MOST = 16,
-	TOPK_BY_MOST = 8,   /* blocks of a cluster */
-	TOPK_BY_PIECE = 32, /* scores of a piece, and of a word of bits */
-	TOPK_BY_AHEAD = 3,  /* turns; a chunk's second load lies ahead */
+	TOPK_BY_BITS = 13,       /* of a bin */
+	TOPK_BY_CLOSE = 256,     /* keys of one bin that are compared */
+	TOPK_BY_CHUNK = 8,       /* scores that a thread has of a chunk */
+	TOPK_BY_SHORT = 8,       /* and of a row that one block has whole, */
+	TOPK_BY_SHORT_HALF = 16, /* if it has half of the threads */
+	TOPK_BY_MOST = 8,        /* blocks of a cluster */
+	TOPK_BY_PIECE = 32,      /* scores of a piece, and of a word of bits */
+	TOPK_BY_AHEAD = 3,       /* turns; a chunk's second load lies ahead */
 	/* Bins of keys: magnitudes up to 2^-40, as bits, are one; the others
 	 * have 2^17 keys each. */
 	TOPK_BY_TINY = (127 - 40) << 23,
@@ -131,9 +130,10 @@ topk_by_clear(topk_by m)
 	}
 }
 
-/* Where a bin's count is. Scores with a step have bins some power of two apart,
- * in one bank. So that two blocks of a multiprocessor do not both wait for it,
- * these are spread there. Four bins that follow each other do so here. */
+/* Where a bin's count is. Scores with a step have bins a power of two apart, all
+ * in one bank. Two blocks on a multiprocessor would both wait for it, so their
+ * bins are spread over the banks. Four bins from a multiple of 4 on stay side by
+ * side. */
 FN LOCAL uint32_t *
 topk_by_spot(topk_by m, uint32_t bin)
 {

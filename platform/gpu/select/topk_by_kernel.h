@@ -471,7 +471,7 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 {
 	/* A short row's scores of a thread. */
 	const uint32_t each =
-		m.items < SPMLA_WIDE_BLOCK ? TOPK_BY_SHORT_MOST : TOPK_BY_SHORT;
+		m.items < SPMLA_WIDE_BLOCK ? TOPK_BY_SHORT_HALF : TOPK_BY_SHORT;
 	uint32_t row;
 
 	if (m.cluster > 1 && g_item() == 0) {

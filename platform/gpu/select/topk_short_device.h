@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A row that one block has whole, in registers: every score goes into the
- * histogram, and no list is needed. The hard idea is that instructions cost
- * their fetch from memory. So what random scores do not need, such as the
- * search in a bin with many equal keys, is one loop behind all other code.
+ * histogram, and no list is needed. The hard idea is that every warp issues
+ * every instruction. So marks of keys are comparisons without branches, and
+ * what random scores do not need, such as the search in a bin with many keys, is
+ * one loop.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_SHORT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_SHORT_DEVICE_H
@@ -204,7 +205,7 @@ FN uint32_t
 topk_by_first_bin(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		  PRIVATE uint32_t *keys)
 {
-	uint32_t bins[TOPK_BY_SHORT_MOST], same, skewed, in = 0, i;
+	uint32_t bins[TOPK_BY_SHORT_HALF], same, skewed, in = 0, i;
 
 	UNROLL
 	for (i = 0; i < each; i += 4)
@@ -246,8 +247,8 @@ topk_by_first_bin(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 /* The smallest and the largest of the block's keys with a bit in `in`. Clears
  * the bins. Barriers, one of them at the begin. */
 FN void
-topk_by_ends_of(topk_by m, uint32_t each, const PRIVATE uint32_t *keys,
-		uint32_t in, PRIVATE uint32_t *low, PRIVATE uint32_t *high)
+topk_by_extremes(topk_by m, uint32_t each, const PRIVATE uint32_t *keys,
+		 uint32_t in, PRIVATE uint32_t *low, PRIVATE uint32_t *high)
 {
 	uint32_t most = 0, least = 0, i;
 
@@ -279,7 +280,7 @@ topk_by_again(topk_by m, uint32_t each, const PRIVATE uint32_t *keys,
 	      uint32_t in, uint32_t low, uint32_t high)
 {
 	const uint32_t shift = topk_by_shift(high - low);
-	uint32_t bins[TOPK_BY_SHORT_MOST], i;
+	uint32_t bins[TOPK_BY_SHORT_HALF], i;
 
 	UNROLL
 	for (i = 0; i < each; i++)
@@ -319,7 +320,7 @@ topk_by_tie(topk_by m, const PRIVATE topk_by_row *r, uint32_t each, uint32_t in,
 FN uint32_t
 topk_by_key_of(uint32_t each, const PRIVATE uint32_t *keys, uint32_t i)
 {
-	uint32_t x[TOPK_BY_SHORT_MOST], bit, k;
+	uint32_t x[TOPK_BY_SHORT_HALF], bit, k;
 
 	UNROLL
 	for (k = 0; k < each; k++)
@@ -357,14 +358,14 @@ topk_by_choose(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 FN void
 topk_by_short(topk_by m, const PRIVATE topk_by_row *r, uint32_t each)
 {
-	uint32_t keys[TOPK_BY_SHORT_MOST], ties = 0;
+	uint32_t keys[TOPK_BY_SHORT_HALF], ties = 0;
 	uint32_t in = topk_by_first_bin(m, r, each, keys);
 
 	NO_UNROLL
 	while (UNLIKELY(m.head->found[1] + m.head->found[2] > TOPK_BY_CLOSE)) {
 		uint32_t low, high;
 
-		topk_by_ends_of(m, each, keys, in, &low, &high);
+		topk_by_extremes(m, each, keys, in, &low, &high);
 		if (low == high) {
 			topk_by_tie(m, r, each, in, low);
 			ties = 1;

@@ -47,7 +47,7 @@
 	P(const int32_t, all_index_table)                 \
 	P(const int32_t, all_index_cols)                  \
 	S(spmla_k_step_prologue_windows_scalars, windows) \
-	S(uint32_t, sure)
+	S(uint32_t, logits_fit)
 SPMLA_KERNEL_SCALARS(step_prologue_fused)
 
 enum {
@@ -74,9 +74,9 @@ enum {
 
 #define UNIT_TOP 0x80000000u
 
-/* Reads of a line until its unit is given up: some 3 ms on an H100, so that block
- * 0 may change tables for long. Once words are sure to come, UNIT_LONG: some 0.4
- * s. In between blocks of the emulator let others go on. */
+/* Reads of a line until its unit is given up, and once words are sure to come. On
+ * an H100 that is some 3 ms, as block 0 may have many pages to store, and some
+ * 0.4 s. Blocks of the emulator let others go on in between. */
 #ifdef SPMLA_EMULATOR
 enum { UNIT_PATIENCE = 16, UNIT_LONG = 1 << 14, UNIT_SLEEPS = 1 };
 #else
@@ -193,13 +193,13 @@ prologue_hand_on(const PRIVATE prologue_fused_job *job,
 		(void)g_add(line + UNIT_CLAIM, UNIT_HANDED_ON);
 		g_store4_device(line, words);
 		g_store2_device(line + UNIT_STEP, words + UNIT_STEP);
-		if (job->s.sure)
+		if (job->s.logits_fit)
 			g_store_device(line + UNIT_FATE, UNIT_PLACED);
 	}
 }
 
-/* Tells each unit its fate, unless it was sure before, and the cuts all
- * contexts. Notes the units that were given up. */
+/* Tells each unit its fate, unless it has it since it was handed on, and the cuts
+ * all contexts. Notes the units that were given up. */
 FN void
 prologue_hand_over(const PRIVATE prologue_fused_job *job, uint32_t over)
 {
@@ -218,7 +218,7 @@ prologue_hand_over(const PRIVATE prologue_fused_job *job, uint32_t over)
 			for (c = 0; c < WINDOWS_CUTS; c++)
 				g_store_device(prologue_context(job, c, u),
 					       context + 1);
-		if (!job->s.sure)
+		if (!job->s.logits_fit)
 			g_store_device(
 				line + UNIT_FATE,
 				over && context >= SPMLA_COMPRESS_OVERLAP &&

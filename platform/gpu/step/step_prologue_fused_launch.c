@@ -35,7 +35,7 @@ spmla_i_gpu_step_prologue_fused(const spmla_i_gpu_queue *queue,
 #undef COPY
 	spmla_i_gpu_fused_windows(queue, a->shape.tokens, cut, &p);
 	p.units = queue->ctx->buf[SPMLA_BUF_STEP_UNITS];
-	p.s.sure = logits_fit(&queue->ctx->plan, a);
+	p.s.logits_fit = logits_fit(&queue->ctx->plan, a);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_fused,
 				  1 + p.s.windows.blocks, &p);
 }

@@ -121,14 +121,15 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 }
 
-enum { ONE_TABLE, V4, V4_MANY };
+enum { ONE_TABLE, ONE_LAUNCH, TWO_LAUNCHES };
 
-/* Kinds: V4 is a step of V4's groups that one launch may take. Sizes: requests,
- * one for each item; a prefill is larger than all. Example: 256 requests of V3.2
- * take step_prologue, 257 and prefills take step_prologue_wide. */
+/* Kinds: ONE_TABLE is V3.2; steps of V4 have room for one launch or take two.
+ * Sizes: requests, one for each item; a prefill is larger than all. Example: 256
+ * requests of V3.2 take step_prologue, 257 and prefills take step_prologue_wide.
+ */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_step_prologue_fused,
-	 .kind = V4,
+	 .kind = ONE_LAUNCH,
 	 .most = SPMLA_ITEMS_step_prologue_fused},
 	{.kernel = SPMLA_KERNEL_step_prologue_v4,
 	 .kind = SPMLA_GPU_ANY_KIND,
@@ -149,8 +150,8 @@ kind_of(const spmla_ctx *ctx, uint32_t groups, uint32_t tokens)
 	return tokens <= SPMLA_I_FUSED_TOKENS &&
 			       4 * spmla_i_unit_words(tokens) <=
 				       ctx->buf_bytes[SPMLA_BUF_STEP_UNITS]
-		       ? V4
-		       : V4_MANY;
+		       ? ONE_LAUNCH
+		       : TWO_LAUNCHES;
 }
 
 static void
