@@ -504,6 +504,13 @@ g_warp_upto(uint32_t x)
 	return x;
 }
 
+/* x, or 0 or 1 if it is outside of them; of a NaN 0. */
+FN float
+g_saturate(float x)
+{
+	return __saturatef(x);
+}
+
 /* The larger of two, or NaN if either is. */
 FN float
 g_larger_or_nan(float x, float y)
@@ -778,6 +785,12 @@ g_warp_most(uint32_t x)
 	for (i = 0; i < g_width(); i++)
 		x = lanes[i] > x ? lanes[i] : x;
 	return x;
+}
+
+FN float
+g_saturate(float x)
+{
+	return x > 0 ? x < 1 ? x : 1.0f : 0.0f;
 }
 
 FN float

@@ -488,7 +488,24 @@ gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
 	g_wgmma_commit();
 }
 
-/* Scores `units` units, the first of which begins with key `key`. */
+/* Writes the scores of key `at`, unless a row does not see it. */
+FN void
+gathered_wgmma_write(const PRIVATE gathered_wgmma_rows *rows, uint32_t at,
+		     float scale, const PRIVATE float *sums)
+{
+	float score[GATHERED_WGMMA_OWN];
+	uint32_t r;
+
+	mqa_wgmma_score(sums, GATHERED_WGMMA_EACH, score);
+	UNROLL
+	for (r = 0; r < GATHERED_WGMMA_OWN; r++)
+		if (at >= rows->first[r] && at < rows->end[r])
+			rows->to[r][at] = gathered_score(scale, score[r]);
+}
+
+/* Scores `units` units, the first of which begins with key `key`. What follows
+ * the sums of a unit is a chain: shuffles, the scale, stores. It runs beside the
+ * next unit's products, and so does the wait for the keys of the unit behind. */
 FN void
 gathered_wgmma_score_units(const PRIVATE gathered_wgmma_job *job,
 			   PRIVATE gathered_wgmma_way *way,
@@ -498,37 +515,40 @@ gathered_wgmma_score_units(const PRIVATE gathered_wgmma_job *job,
 {
 	LOCAL gathered_wgmma_memory *mem = job->mem;
 	const g_panel ring = g_panel_of(mem->k, G_GROUP_BYTES, G_PANEL_BYTES);
+	float sums[2 * GATHERED_WGMMA_EACH], scale = 0;
 	uint32_t at = key + g_item() % 128 / 32 * 16 + g_lane() / 4 +
 		      g_lane() % 2 * 8;
+	uint32_t before = ~0u; /* no key: none is summed */
 	uint32_t r;
 
-	for (; units; units--) {
-		float c[32 * GATHERED_WGMMA_EACH];
-		float scale = 0, score[GATHERED_WGMMA_OWN];
-		uint32_t is[GATHERED_WGMMA_OWN], any = 0;
-
+	UNROLL
+	for (r = 0; r < 2 * GATHERED_WGMMA_EACH; r++)
+		sums[r] = 0;
+	if (units)
 		g_mbarrier_wait(&mem->full[way->stage], way->parity);
+	for (; units; units--) {
+		const uint32_t stage = way->stage;
+		float c[32 * GATHERED_WGMMA_EACH];
+		uint32_t any = 0;
+
 		gathered_wgmma_multiply(
-			c, g_panel_on(ring, way->stage * GATHERED_WGMMA_TILE),
-			q);
-		UNROLL
-		for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
-			is[r] = at >= rows->first[r] && at < rows->end[r];
-			any |= is[r];
-		}
-		if (any)
-			scale = job->k_scales[at];
-		mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
-		mqa_wgmma_free(&mem->free[way->stage]);
-		gathered_wgmma_turn(way);
-		mqa_wgmma_score(c, w, GATHERED_WGMMA_EACH, score);
+			c, g_panel_on(ring, stage * GATHERED_WGMMA_TILE), q);
+		gathered_wgmma_write(rows, before, scale, sums);
 		UNROLL
 		for (r = 0; r < GATHERED_WGMMA_OWN; r++)
-			if (is[r])
-				rows->to[r][at] =
-					gathered_score(scale, score[r]);
+			any |= at >= rows->first[r] && at < rows->end[r];
+		if (any)
+			scale = job->k_scales[at];
+		gathered_wgmma_turn(way);
+		if (units > 1)
+			g_mbarrier_wait(&mem->full[way->stage], way->parity);
+		mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
+		mqa_wgmma_free(&mem->free[stage]);
+		mqa_wgmma_sum_heads(c, w, GATHERED_WGMMA_EACH, 1, sums);
+		before = at;
 		at += GATHERED_WGMMA_KEYS;
 	}
+	gathered_wgmma_write(rows, before, scale, sums);
 }
 
 FN void
@@ -551,7 +571,7 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 		g_mbarrier_wait(&mem->group_full[buffer], way->turn / 2 & 1u);
 		key = gathered_wgmma_key(mem, buffer, way);
 		mqa_wgmma_weights(mem->w[buffer][own * GATHERED_WGMMA_EACH],
-				  GATHERED_WGMMA_EACH, w);
+				  GATHERED_WGMMA_EACH, 1, w);
 		rows = gathered_wgmma_rows_of(job, way, buffer, own);
 		before = gathered_wgmma_units_to(key, rows.any_first,
 						 way->units);

@@ -27,48 +27,75 @@ mqa_wgmma_free(LOCAL g_mbarrier *barrier)
 		g_mbarrier_arrive(barrier);
 }
 
+/* relu by an instruction that multiplies and saturates: 2^-25 x, from 0 to 1, of
+ * a NaN 0. More units of a multiprocessor multiply than compare. No sum of 128
+ * products is as large as 2^25. The weights take the factor back. */
+#define MQA_WGMMA_DOWN 0x1p-25f
+#define MQA_WGMMA_UP   0x1p25f
+
 /* A lane's weights of so many rows of queries, in the order of its
  * accumulators. */
 FN void
-mqa_wgmma_weights(LOCAL const float *from, uint32_t rows, PRIVATE float *w)
+mqa_wgmma_weights(LOCAL const float *from, uint32_t rows,
+		  const uint32_t saturates, PRIVATE float *w)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 16 * rows; i++)
+	for (i = 0; i < 16 * rows; i++) {
 		w[i] = from[i / 2 * 8 + g_lane() % 4 * 2 + i % 2];
+		if (saturates)
+			w[i] *= MQA_WGMMA_UP;
+	}
 }
 
-/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup for
- * 1, 2 or 4 rows of queries. With 2 rows a lane gets row t / 2; with 4 it gets
- * rows t / 2 * 2 and t / 2 * 2 + 1. */
+/* The sums over a lane's heads, for 1, 2 or 4 rows of queries: sums[2 r + i] is
+ * that of row r and key g + 8 i of the subgroup. relu of a NaN is 0. */
 FN void
-mqa_wgmma_score(const PRIVATE float *c, const PRIVATE float *w, uint32_t rows,
-		PRIVATE float *score)
+mqa_wgmma_sum_heads(const PRIVATE float *c, const PRIVATE float *w,
+		    uint32_t rows, const uint32_t saturates,
+		    PRIVATE float *sums)
 {
-	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
-	float own[4];
 	uint32_t r, i, j;
 
 	UNROLL
 	for (r = 0; r < rows; r++) {
-		float sum[4];
+		float sum[4]; /* even and odd heads of two keys */
 
-		/* Even and odd heads of two keys. relu: the larger of x and 0,
-		 * of a NaN 0. */
 		UNROLL
 		for (j = 0; j < 8; j++) {
 			UNROLL
-			for (i = 0; i < 4; i++)
+			for (i = 0; i < 4; i++) {
+				const float x = c[32 * r + 4 * j + i];
+
 				sum[i] = g_fma(
-					g_larger(c[32 * r + 4 * j + i], 0.0f),
+					saturates
+						? g_saturate(x * MQA_WGMMA_DOWN)
+						: g_larger(x, 0.0f),
 					w[16 * r + 2 * j + i % 2],
 					j ? sum[i] : 0.0f);
+			}
 		}
-		sum[0] += sum[1];
-		sum[2] += sum[3];
-		own[r] = odd ? sum[2] : sum[0];
-		own[r] += g_shuffle_xor_f(odd ? sum[0] : sum[2], 1);
+		sums[2 * r] = sum[0] + sum[1];
+		sums[2 * r + 1] = sum[2] + sum[3];
+	}
+}
+
+/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup, from
+ * the sums of its lanes. With 2 rows a lane gets row t / 2; with 4 it gets rows
+ * t / 2 * 2 and t / 2 * 2 + 1. */
+FN void
+mqa_wgmma_score(const PRIVATE float *sums, uint32_t rows, PRIVATE float *score)
+{
+	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
+	float own[4];
+	uint32_t r;
+
+	UNROLL
+	for (r = 0; r < rows; r++) {
+		own[r] = odd ? sums[2 * r + 1] : sums[2 * r];
+		own[r] +=
+			g_shuffle_xor_f(odd ? sums[2 * r] : sums[2 * r + 1], 1);
 	}
 	if (rows == 1) {
 		score[0] = own[0] + g_shuffle_xor_f(own[0], 2);
