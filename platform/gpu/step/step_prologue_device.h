@@ -420,19 +420,49 @@ prologue_forget(const PRIVATE prologue_job *job, uint32_t row, uint32_t flags)
 	return 1;
 }
 
-/* The stores, the rest of the record. `joins`: some rows have just forgotten
- * their columns. Returns whether the subgroup changed a table. */
+/* Fetches the words of the slot behind those that are staged, up to word `end`.
+ * A barrier at the end. A loop: ordinary steps jump over this code, and should
+ * not jump far. */
+FN void
+prologue_stage_rest(const PRIVATE prologue_job *job,
+		    const PRIVATE prologue_state *st, uint32_t end)
+{
+	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)st->slot;
+	LOCAL uint32_t *staged = job->shared->staged;
+	uint32_t at;
+
+	NO_UNROLL
+	for (at = st->staged / 2 + g_item(); at < end / 2;
+	     at += PROLOGUE_ITEMS) {
+		const uint64_t x = g_load64_system(from + at);
+
+		staged[2 * at] = (uint32_t)x;
+		staged[2 * at + 1] = (uint32_t)(x >> 32);
+	}
+	BARRIER();
+}
+
+/* The stores, the rest of the record. What is not staged of it comes in a second
+ * trip over the bus, as far as there is room. `joins`: some rows have just
+ * forgotten their columns. Returns whether the subgroup changed a table. */
 FN uint32_t
 prologue_store(const PRIVATE prologue_job *job,
 	       const PRIVATE prologue_state *st, uint32_t joins)
 {
 	LOCAL const uint32_t *staged = job->shared->staged;
+	uint32_t n = st->staged;
 
 	if (!staged[G_RECORD_STORES])
 		return 0;
-	if (joins)
+	if (st->bytes > (uint64_t)4 * n) {
+		n = st->bytes < (uint64_t)4 * PROLOGUE_STAGED
+			    ? (uint32_t)(st->bytes + 7) / 8 * 2
+			    : PROLOGUE_STAGED;
+		prologue_stage_rest(job, st, n);
+	} else if (joins) {
 		BARRIER();
-	return prologue_stores(&st->to, staged, st->staged, st->slot,
+	}
+	return prologue_stores(&st->to, staged, n, st->slot,
 			       job->shared->tables, job->s.groups, job->s.rows);
 }
 
