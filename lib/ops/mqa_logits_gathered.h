@@ -71,7 +71,8 @@ typedef struct spmla_mqa_logits_gathered_args {
  * - pages of mqa_logits that do not begin at multiples of 16 bytes;
  * - on CUDA, MXFP4 and INDEX_FP8_TILED.
  * In the last two only one of the operations uses matrix instructions.
- * Exact: as spmla_mqa_logits; on Hopper for weights below 2^103.
+ * Exact: as spmla_mqa_logits. On Hopper, up to 64 heads with scores in f32, a
+ * weight of magnitude 2^103 or more counts as infinite.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its
  * max_seqlen_k; they exclude each other. */

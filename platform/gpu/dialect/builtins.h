@@ -222,8 +222,8 @@ FN uint32_t g_local_max(uint32_t *p, uint32_t x) { return g_max(p, x); }
 FN uint32_t g_load_system(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 FN uint64_t g_load64_system(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
-FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
-FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
+FN void g_store64_system(uint64_t *p, uint64_t x) { spmla_i_emu_tell_host(p, x); }
+FN void g_release64_system(uint64_t *p, uint64_t x) { spmla_i_emu_tell_host(p, x); }
 FN void g_store_device(uint32_t *p, uint32_t x) { spmla_i_emu_hand_on(p, &x, 1); }
 FN void g_store2_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(spmla_i_emu_wide(p, 8), x, 2); }
 FN void g_store4_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(spmla_i_emu_wide(p, 16), x, 4); }

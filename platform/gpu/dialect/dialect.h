@@ -169,6 +169,8 @@ void spmla_i_emu_barrier(const char *file, int line);
 /* One, two or four words that blocks hand to each other. */
 void spmla_i_emu_hand_on(uint32_t *to, const uint32_t *words, uint32_t count);
 void spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count);
+/* A number that the host may act on at once. */
+void spmla_i_emu_tell_host(uint64_t *to, uint64_t x);
 void spmla_i_emu_sleep(void);
 /* An access of `bytes` bytes. On a GPU it faults if the address is not a
  * multiple of them. */

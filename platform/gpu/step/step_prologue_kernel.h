@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step prologue: one block. The record lies in pinned memory, where a read
- * takes a microsecond however wide it is. So independent loads fetch all of it
- * that shared memory holds before anything is looked at. Nothing that is read
- * is trusted: a record that is missing, too large or wrong becomes an empty
- * step or empty rows.
+ * takes a microsecond however wide it is. So independent loads fetch requests
+ * and some stores before anything is looked at, and the rest of a long record
+ * comes in a second trip. Nothing that is read is trusted: a record that is
+ * missing, too large or wrong becomes an empty step or empty rows.
  *
  * The ticket comes with the rest, by loads without an order. An acquire first
  * would cost a second trip over the bus. It is not needed: a record is written

@@ -162,6 +162,22 @@ START_TEST(nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan)
 }
 END_TEST
 
+START_TEST(weights_of_any_size_count)
+{
+	static const float sizes[3] = {0x1.8p102f, 0x1p-120f, 1.0f};
+	const uint32_t heads = _i ? 64 : 8;
+	uint32_t t, h;
+
+	gathered_open(&w, heads, SPMLA_LOGITS_ABSOLUTE);
+	for (t = 0; t < 3; t++)
+		for (h = 0; h < heads; h++)
+			w.weights[t * w.a.weights_stride_elems + h] *= sizes[t];
+	w.weights[2 * w.a.weights_stride_elems] = INFINITY;
+	gathered_check(&f, &w);
+	expect_clean();
+}
+END_TEST
+
 /* Sums of any sign, of zeros as the gather leaves them and of no number. */
 START_TEST(a_missing_key_scores_minus_infinity)
 {
@@ -347,6 +363,7 @@ SUITE
 		{zero_queries_score_zero, 1},
 		{subnormal_codes_and_scales_count, 1},
 		{nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan, 1},
+		{weights_of_any_size_count, 2},
 		{a_missing_key_scores_minus_infinity, 12},
 		{a_missing_key_scores_minus_infinity_in_bf16, 1},
 		{row_without_keys_is_no_mistake, 3},
