@@ -13,50 +13,119 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* Copies 16 bytes of row `row` of the lane's warp to panel `panel` of a tile,
- * as piece `piece` of 8. `at` is where the row begins, counted from the cache
- * in units of 16 bytes; the piece begins `byte` bytes on. If `at` is
- * DECODE_NO_ROW, the piece becomes zeros. */
-FN void
-decode_copy_piece(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
-		  uint32_t tile, uint32_t row, uint32_t panel, uint32_t piece,
-		  uint32_t at, uint32_t byte)
-{
-	const uint32_t octet = decode_first_row(l) / 8 + row / 8;
+enum { DECODE_WARP_KEYS = (1 << DECODE_WARP_ROWS) - 1 };
 
-	g_local_copy128(l->mem->keys[tile] + octet * DECODE_OCTET_BYTES +
-				panel * DECODE_PANEL_BYTES + row % 8 * 128 +
-				((piece ^ row % 8) << 4),
-			cache + (uint64_t)at * 16 + byte, at < DECODE_NO_ROW);
-}
-
-/* Asks for half of the warp's rows of a tile. The right half includes the rope
- * part, which takes the place of P. */
-FN void
-decode_copy_half(const PRIVATE decode_loader *l,
-		 const PRIVATE decode_ahead *ahead, uint32_t tile,
-		 uint32_t right)
+/* Where in a tile a lane copies 16 bytes of each row of its warp to: those of
+ * row r lie r % 8 * 128 bytes and r / 8 octets further on, and r % 8 changes the
+ * bits of the piece. The right half's lie 4 panels further on. */
+FN uint32_t
+decode_copy_to(const PRIVATE decode_loader *l)
 {
 	const uint32_t lane = decode_lane(l);
-	uint32_t row;
 
+	return decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
+	       lane / 8 * DECODE_PANEL_BYTES + lane % 8 * 16;
+}
+
+/* Copies the lane's 16 bytes of row `row`, or zeros. */
+FN void
+decode_copy_piece(LOCAL uint8_t *tile, uint32_t to, uint32_t row,
+		  uint32_t right, GLOBAL const uint8_t *from, uint32_t is)
+{
+	g_local_copy128(tile + (to ^ row % 8 << 4) +
+				row / 8 * DECODE_OCTET_BYTES + row % 8 * 128 +
+				4 * right * DECODE_PANEL_BYTES,
+			from + 512 * right, is);
+}
+
+/* Copies the lane's 16 bytes of the rope part of row lane / 8 + 4 k, which lies
+ * at `at`, or zeros. It takes the place of P. */
+FN void
+decode_copy_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
+		 uint32_t tile, uint32_t k, uint32_t at, uint32_t is)
+{
+	const uint32_t lane = decode_lane(l), row = lane / 8 + k % 2 * 4;
+	LOCAL uint8_t *panel = l->mem->keys[tile] +
+			       decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
+			       8 * DECODE_PANEL_BYTES;
+
+	g_local_copy128(panel + k / 2 * DECODE_OCTET_BYTES + row * 128 +
+				((lane % 8 ^ row) << 4),
+			cache + l->format.rope_byte + lane % 8 * 16 +
+				(uint64_t)at * 16,
+			is);
+}
+
+/* Asks for the warp's rows of a tile, all of which are keys. Products wait for
+ * the copies, and these for a free half of the tile. So what they need is
+ * computed before: behind a wait, each is one instruction. */
+FN void
+decode_copy_tile(const PRIVATE decode_loader *l,
+		 const PRIVATE decode_ahead *ahead, uint32_t tile,
+		 uint32_t parity)
+{
+	const uint32_t lane = decode_lane(l);
+	const uint32_t to = decode_copy_to(l);
+	LOCAL decode_memory *mem = l->mem;
+	GLOBAL const uint8_t *const cache = g_now(ahead->cache + 16 * lane);
+	uint32_t at[DECODE_WARP_ROWS];
+	const uint32_t ropes = l->format.rope_byte ? DECODE_WARP_ROWS / 4 : 0;
+	uint32_t row, k;
+
+	UNROLL
+	for (row = 0; row < DECODE_WARP_ROWS; row++)
+		at[row] = g_here(g_broadcast(ahead->at[0], row));
+	g_mbarrier_wait(&mem->free[tile][0], parity ^ 1u);
 	g_debug_sleep();
 	UNROLL
 	for (row = 0; row < DECODE_WARP_ROWS; row++)
-		decode_copy_piece(l, ahead->cache, tile, row,
-				  4 * right + lane / 8, lane % 8,
-				  g_broadcast(ahead->at[0], row),
-				  512 * right + 16 * lane);
-	if (right && l->format.rope_byte) {
-		UNROLL
-		for (row = 0; row < DECODE_WARP_ROWS; row += 4)
-			decode_copy_piece(
-				l, ahead->cache, tile, row + lane / 8, 8,
-				lane % 8,
-				g_shuffle(ahead->at[0], row + lane / 8),
-				l->format.rope_byte + lane % 8 * 16);
+		decode_copy_piece(mem->keys[tile], to, row, 0,
+				  cache + (uint64_t)at[row] * 16, 1);
+	g_mbarrier_arrive_copies(&mem->full[tile][0]);
+	g_mbarrier_wait(&mem->free[tile][1], parity ^ 1u);
+	g_debug_sleep();
+	UNROLL
+	for (row = 0; row < DECODE_WARP_ROWS; row++)
+		decode_copy_piece(mem->keys[tile], to, row, 1,
+				  cache + (uint64_t)at[row] * 16, 1);
+	UNROLL
+	for (k = 0; k < ropes; k++)
+		decode_copy_rope(l, ahead->cache, tile, k,
+				 g_shuffle(ahead->at[0], 4 * k + lane / 8), 1);
+	g_mbarrier_arrive_copies(&mem->full[tile][1]);
+}
+
+/* The same, where some rows are no keys and become zeros: the last tile of a
+ * token, most often. */
+FN void
+decode_copy_some(const PRIVATE decode_loader *l,
+		 const PRIVATE decode_ahead *ahead, uint32_t tile,
+		 uint32_t parity)
+{
+	const uint32_t lane = decode_lane(l);
+	const uint32_t to = decode_copy_to(l);
+	LOCAL decode_memory *mem = l->mem;
+	uint32_t right, row, at;
+
+	NO_UNROLL
+	for (right = 0; right < 2; right++) {
+		g_mbarrier_wait(&mem->free[tile][right], parity ^ 1u);
+		g_debug_sleep();
+		UNROLL_BY(4)
+		for (row = 0; row < DECODE_WARP_ROWS; row++) {
+			at = g_broadcast(ahead->at[0], row);
+			decode_copy_piece(mem->keys[tile], to, row, right,
+					  ahead->cache + 16 * lane +
+						  (uint64_t)at * 16,
+					  at < DECODE_NO_ROW);
+			if (!right || !l->format.rope_byte || row % 4)
+				continue;
+			at = g_shuffle(ahead->at[0], row + lane / 8);
+			decode_copy_rope(l, ahead->cache, tile, row / 4, at,
+					 at < DECODE_NO_ROW);
+		}
+		g_mbarrier_arrive_copies(&mem->full[tile][right]);
 	}
-	g_mbarrier_arrive_copies(&l->mem->full[tile][right]);
 }
 
 /* Goes on to the tile whose rows are found: it is copied next. */
@@ -103,10 +172,10 @@ decode_copy_all(const PRIVATE decode_loader *l)
 		const uint32_t tile = m & 1u, parity = m / 2 & 1u;
 		const uint32_t keys = known.keys;
 
-		g_mbarrier_wait(&mem->free[tile][0], parity ^ 1u);
-		decode_copy_half(l, &ahead, tile, 0);
-		g_mbarrier_wait(&mem->free[tile][1], parity ^ 1u);
-		decode_copy_half(l, &ahead, tile, 1);
+		if (keys == DECODE_WARP_KEYS)
+			decode_copy_tile(l, &ahead, tile, parity);
+		else
+			decode_copy_some(l, &ahead, tile, parity);
 		/* While the copies come, makes the runs that the multiplying
 		 * warps see behind this tile. */
 		decode_copy_turn(l, &ahead, &known);

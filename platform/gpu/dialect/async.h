@@ -504,6 +504,14 @@ g_warp_upto(uint32_t x)
 	return x;
 }
 
+/* x itself, computed here and not where it is used. */
+FN GLOBAL const uint8_t *
+g_now(GLOBAL const uint8_t *x)
+{
+	asm volatile("" : "+l"(x));
+	return x;
+}
+
 /* x, or 0 or 1 if it is outside of them; of a NaN 0. */
 FN float
 g_saturate(float x)
@@ -784,6 +792,12 @@ g_warp_most(uint32_t x)
 
 	for (i = 0; i < g_width(); i++)
 		x = lanes[i] > x ? lanes[i] : x;
+	return x;
+}
+
+FN const uint8_t *
+g_now(const uint8_t *x)
+{
 	return x;
 }
 

@@ -125,6 +125,20 @@ prefill_choose(prefill_world *w)
 		}
 }
 
+void
+prefill_choose_keys(prefill_world *w)
+{
+	uint32_t t, i;
+
+	for (t = 0; t < w->a.tokens; t++)
+		for (i = 0; i < w->a.topk; i++) {
+			int32_t *index = prefill_indices(w, t) + i;
+
+			*index = (int32_t)rng_below(&w->rng, PREFILL_ROWS);
+			prefill_put_random(w, *index);
+		}
+}
+
 /* ---- What has to come out ---------------------------------------------- */
 
 /* The rows that count for a token, V4 rows with a rope of zeros behind; returns

@@ -50,6 +50,9 @@ void prefill_put_random(prefill_world *w, int32_t row);
  * entries one stays -1 and one is some other index that does not count. */
 void prefill_choose(prefill_world *w);
 
+/* The same, but every entry counts. */
+void prefill_choose_keys(prefill_world *w);
+
 /* Queries of zeros: every score is 0, so every key weighs the same. */
 void prefill_zero_q(const prefill_world *w);
 

@@ -40,6 +40,20 @@ START_TEST(results_equal_dense_attention_for_any_shape)
 }
 END_TEST
 
+/* A tile has 64 entries, 16 for each warp that copies. Where all 16 count, their
+ * rows are copied in another way than in token 1's second tile. */
+START_TEST(every_entry_may_count)
+{
+	static const uint32_t topk[4] = {64, 128, 320, 350};
+
+	prefill_open(&w, _i & 1 ? 512 : 576, 8, topk[_i / 2]);
+	prefill_choose_keys(&w);
+	if (w.a.topk > 100)
+		prefill_indices(&w, 1)[100] = -1;
+	prefill_check(&f, &w);
+}
+END_TEST
+
 /* Some fill no block of 32 or 64 heads. */
 START_TEST(as_many_heads_as_the_plan_has_and_fewer)
 {
@@ -324,6 +338,7 @@ SUITE
 {
 	const theme_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 24},
+		{every_entry_may_count, 8},
 		{as_many_heads_as_the_plan_has_and_fewer, 3},
 		{rows_may_be_an_odd_number_of_values_apart, 2},
 		{sharp_and_flat_softmax_equal_dense_attention, 5},
