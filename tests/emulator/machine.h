@@ -41,8 +41,8 @@ uint32_t emulator_is_debug(void);
 void emulator_set(uint32_t width, uint64_t seed);
 void emulator_seed(uint64_t seed);
 
-/* What the host does when a kernel has told it a number at `to`, while threads
- * may still run; NULL: nothing. */
-extern void (*emulator_host)(const uint64_t *to);
+/* From now on the host calls this when a kernel has told it a number at `to`,
+ * while threads may still run. NULL: it does nothing. */
+void emulator_host(void (*told)(const uint64_t *to));
 
 #endif

@@ -118,14 +118,20 @@ spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count)
 	memcpy(words, from, count * sizeof *from);
 }
 
-void (*emulator_host)(const uint64_t *to);
+static void (*host)(const uint64_t *to);
+
+void
+emulator_host(void (*told)(const uint64_t *to))
+{
+	host = told;
+}
 
 void
 spmla_i_emu_tell_host(uint64_t *to, uint64_t x)
 {
 	__atomic_store_n(to, x, __ATOMIC_RELEASE);
-	if (emulator_host)
-		emulator_host(to);
+	if (host)
+		host(to);
 }
 
 void

@@ -68,7 +68,7 @@ setup(void)
 					 config.groups[own[g]].page_tokens,
 					 config.groups[own[g]].pool_pages));
 	memset(last, 0, sizeof last);
-	emulator_host = overwrite;
+	emulator_host(overwrite);
 }
 
 static void
@@ -76,7 +76,7 @@ teardown(void)
 {
 	uint32_t g;
 
-	emulator_host = NULL;
+	emulator_host(NULL);
 	for (g = 0; g < OWN; g++)
 		ref_table_close(&tables[g]);
 	fixture_close(&f);

@@ -13,11 +13,12 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
+/* decode_found.keys if all rows of a warp are keys. */
 enum { DECODE_WARP_KEYS = (1 << DECODE_WARP_ROWS) - 1 };
 
 /* Where in a tile a lane copies 16 bytes of each row of its warp to: those of
- * row r lie r % 8 * 128 bytes and r / 8 octets further on, and r % 8 changes the
- * bits of the piece. The right half's lie 4 panels further on. */
+ * row r lie r % 8 * 128 bytes and r / 8 octets further on, and r % 8 changes
+ * the bits of the piece. The right half's lie 4 panels further on. */
 FN uint32_t
 decode_copy_to(const PRIVATE decode_loader *l)
 {
@@ -38,22 +39,21 @@ decode_copy_piece(LOCAL uint8_t *tile, uint32_t to, uint32_t row,
 			from + 512 * right, is);
 }
 
-/* Copies the lane's 16 bytes of the rope part of row lane / 8 + 4 k, which lies
- * at `at`, or zeros. It takes the place of P. */
+/* Asks for the rope part of the warp's rows, if there is one. It takes the
+ * place of P. */
 FN void
-decode_copy_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
-		 uint32_t tile, uint32_t k, uint32_t at, uint32_t is)
+decode_copy_rope(const PRIVATE decode_loader *l,
+		 const PRIVATE decode_ahead *ahead, uint32_t tile)
 {
-	const uint32_t lane = decode_lane(l), row = lane / 8 + k % 2 * 4;
-	LOCAL uint8_t *panel = l->mem->keys[tile] +
-			       decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
-			       8 * DECODE_PANEL_BYTES;
+	const uint32_t lane = decode_lane(l);
+	uint32_t at[DECODE_WARP_ROWS / 4], k;
 
-	g_local_copy128(panel + k / 2 * DECODE_OCTET_BYTES + row * 128 +
-				((lane % 8 ^ row) << 4),
-			cache + l->format.rope_byte + lane % 8 * 16 +
-				(uint64_t)at * 16,
-			is);
+	if (!l->format.rope_byte)
+		return;
+	UNROLL
+	for (k = 0; k < DECODE_WARP_ROWS / 4; k++)
+		at[k] = g_shuffle(ahead->at[0], lane / 8 + 4 * k) + lane % 8;
+	decode_load_rope(l, 0, ahead->cache, at, tile);
 }
 
 /* Asks for the warp's rows of a tile, all of which are keys. Products wait for
@@ -67,10 +67,9 @@ decode_copy_tile(const PRIVATE decode_loader *l,
 	const uint32_t lane = decode_lane(l);
 	const uint32_t to = decode_copy_to(l);
 	LOCAL decode_memory *mem = l->mem;
-	GLOBAL const uint8_t *const cache = g_now(ahead->cache + 16 * lane);
+	GLOBAL const uint8_t *const cache = g_here_at(ahead->cache + 16 * lane);
 	uint32_t at[DECODE_WARP_ROWS];
-	const uint32_t ropes = l->format.rope_byte ? DECODE_WARP_ROWS / 4 : 0;
-	uint32_t row, k;
+	uint32_t row;
 
 	UNROLL
 	for (row = 0; row < DECODE_WARP_ROWS; row++)
@@ -88,10 +87,7 @@ decode_copy_tile(const PRIVATE decode_loader *l,
 	for (row = 0; row < DECODE_WARP_ROWS; row++)
 		decode_copy_piece(mem->keys[tile], to, row, 1,
 				  cache + (uint64_t)at[row] * 16, 1);
-	UNROLL
-	for (k = 0; k < ropes; k++)
-		decode_copy_rope(l, ahead->cache, tile, k,
-				 g_shuffle(ahead->at[0], 4 * k + lane / 8), 1);
+	decode_copy_rope(l, ahead, tile);
 	g_mbarrier_arrive_copies(&mem->full[tile][1]);
 }
 
@@ -118,12 +114,9 @@ decode_copy_some(const PRIVATE decode_loader *l,
 					  ahead->cache + 16 * lane +
 						  (uint64_t)at * 16,
 					  at < DECODE_NO_ROW);
-			if (!right || !l->format.rope_byte || row % 4)
-				continue;
-			at = g_shuffle(ahead->at[0], row + lane / 8);
-			decode_copy_rope(l, ahead->cache, tile, row / 4, at,
-					 at < DECODE_NO_ROW);
 		}
+		if (right)
+			decode_copy_rope(l, ahead, tile);
 		g_mbarrier_arrive_copies(&mem->full[tile][right]);
 	}
 }

@@ -504,29 +504,6 @@ g_warp_upto(uint32_t x)
 	return x;
 }
 
-/* x itself, computed here and not where it is used. */
-FN GLOBAL const uint8_t *
-g_now(GLOBAL const uint8_t *x)
-{
-	asm volatile("" : "+l"(x));
-	return x;
-}
-
-/* x, or 0 or 1 if it is outside of them; of a NaN 0. */
-FN float
-g_saturate(float x)
-{
-	return __saturatef(x);
-}
-
-/* The larger of two, or NaN if either is. */
-FN float
-g_larger_or_nan(float x, float y)
-{
-	asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
-	return x;
-}
-
 /* ---- registers ----------------------------------------------------------- */
 
 /* From now on a lane of the warpgroup has n registers: a constant from 24 to
@@ -793,24 +770,6 @@ g_warp_most(uint32_t x)
 	for (i = 0; i < g_width(); i++)
 		x = lanes[i] > x ? lanes[i] : x;
 	return x;
-}
-
-FN const uint8_t *
-g_now(const uint8_t *x)
-{
-	return x;
-}
-
-FN float
-g_saturate(float x)
-{
-	return x > 0 ? x < 1 ? x : 1.0f : 0.0f;
-}
-
-FN float
-g_larger_or_nan(float x, float y)
-{
-	return x != x || x > y ? x : y;
 }
 
 #define g_cluster_sync()           spmla_i_emu_cluster_sync(__FILE__, __LINE__)

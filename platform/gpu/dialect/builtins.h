@@ -7,7 +7,9 @@
  * g_load4 and g_store4 take an address that is a multiple of 16, g_store2f one
  * that is a multiple of 8. g_prefetch asks for what will be read soon, and may
  * do nothing. g_larger is the larger of two; a NaN, signalling or not, is never
- * larger. g_exp2_flush is g_exp2, except that a result below 2^-126 may be 0.
+ * larger. g_larger_or_nan is NaN if either is. g_saturate is x, or the nearer
+ * of 0 and 1 if x is outside of them; of a NaN 0. g_exp2_flush is g_exp2, except
+ * that a result below 2^-126 may be 0.
  *
  * g_store_device and g_load_device are for words that blocks hand to each other
  * while both run. A word that is read is always one that was written, never a
@@ -21,8 +23,9 @@
  * cache that other multiprocessors do not share.
  *
  * g_load_at reads what a pointer to global memory points at, as a number.
- * g_here is x itself, and g_item_again the thread. The compiler computes what
- * follows from them where it is used, and does not keep it in registers. */
+ * g_here is x itself, g_here_at a place and g_item_again the thread. The
+ * compiler computes what follows from them where it is used, and does not keep
+ * it in registers. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 
@@ -55,6 +58,8 @@ FN uint32_t g_bits(float x) { return as_uint(x); }
 FN float g_float(uint32_t u) { return as_float(u); }
 FN float g_fma(float a, float b, float c) { return fma(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
+FN float g_larger_or_nan(float a, float b) { return a != a || a > b ? a : b; }
+FN float g_saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(GLOBAL const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(GLOBAL uint4 *)p = (uint4)(x[0], x[1], x[2], x[3]); }
 FN void g_store2f(GLOBAL float *p, float x, float y) { *(GLOBAL float2 *)p = (float2)(x, y); }
@@ -89,6 +94,7 @@ FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memo
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { return x; }
+FN GLOBAL const uint8_t *g_here_at(GLOBAL const uint8_t *p) { return p; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(GLOBAL const uint32_t *)at; }
 
@@ -103,6 +109,8 @@ FN uint32_t g_bits(float x) { return __float_as_uint(x); }
 FN float g_float(uint32_t u) { return __uint_as_float(u); }
 FN float g_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 FN float g_larger(float a, float b) { return fmaxf(a, b); }
+FN float g_larger_or_nan(float a, float b) { float x; asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b)); return x; }
+FN float g_saturate(float x) { return __saturatef(x); }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]); }
 FN void g_store2f(GLOBAL float *p, float x, float y) { *(float2 *)p = make_float2(x, y); }
@@ -137,6 +145,7 @@ FN void g_fence_device(void) { __threadfence(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 FN int32_t g_load_fresh(GLOBAL const int32_t *p) { int32_t x; asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p)); return x; }
 FN uint32_t g_here(uint32_t x) { asm volatile("" : "+r"(x)); return x; }
+FN GLOBAL const uint8_t *g_here_at(GLOBAL const uint8_t *p) { asm volatile("" : "+l"(p)); return p; }
 FN uint32_t g_item_again(void) { uint32_t x; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x)); return x; }
 FN uint32_t g_load_at(uint64_t at) { uint32_t x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at)); return x; }
 
@@ -152,6 +161,8 @@ FN uint32_t g_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 FN float g_float(uint32_t u) { return __builtin_bit_cast(float, u); }
 FN float g_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
+FN float g_larger_or_nan(float a, float b) { return a != a || a > b ? a : b; }
+FN float g_saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 typedef uint32_t g_vector4 __attribute__((ext_vector_type(4)));
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const g_vector4 v = *(const g_vector4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { const g_vector4 v = {x[0], x[1], x[2], x[3]}; *(g_vector4 *)p = v; }
@@ -187,6 +198,7 @@ FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent")
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { asm volatile("" : "+v"(x)); return x; }
+FN GLOBAL const uint8_t *g_here_at(GLOBAL const uint8_t *p) { return p; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
@@ -202,6 +214,8 @@ FN uint32_t g_bits(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 FN float g_float(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
 FN float g_fma(float a, float b, float c) { return fmaf(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
+FN float g_larger_or_nan(float a, float b) { return a != a || a > b ? a : b; }
+FN float g_saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 FN void g_load4(const float *p, uint32_t *x) { memcpy(x, spmla_i_emu_wide(p, 16), 16); }
 FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(spmla_i_emu_wide(p, 16), x, 16); }
 FN void g_store2f(float *p, float x, float y) { float v[2] = {x, y}; memcpy(spmla_i_emu_wide(p, 8), v, 8); }
@@ -236,6 +250,7 @@ FN void g_fence_device(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
 FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { return x; }
+FN const uint8_t *g_here_at(const uint8_t *p) { return p; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 

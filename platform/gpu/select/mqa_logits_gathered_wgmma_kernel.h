@@ -504,8 +504,9 @@ gathered_wgmma_write(const PRIVATE gathered_wgmma_rows *rows, uint32_t at,
 }
 
 /* Scores `units` units, the first of which begins with key `key`. What follows
- * the sums of a unit is a chain: shuffles, the scale, stores. It runs beside the
- * next unit's products, and so does the wait for the keys of the unit behind. */
+ * the sums of a unit is a chain: shuffles, the scale, stores. It runs beside
+ * the next unit's products, and so does the wait for the keys of the unit
+ * behind. */
 FN void
 gathered_wgmma_score_units(const PRIVATE gathered_wgmma_job *job,
 			   PRIVATE gathered_wgmma_way *way,
@@ -544,7 +545,8 @@ gathered_wgmma_score_units(const PRIVATE gathered_wgmma_job *job,
 			g_mbarrier_wait(&mem->full[way->stage], way->parity);
 		mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
 		mqa_wgmma_free(&mem->free[stage]);
-		mqa_wgmma_sum_heads(c, w, GATHERED_WGMMA_EACH, 1, sums);
+		mqa_wgmma_sum_heads(c, w, GATHERED_WGMMA_EACH,
+				    MQA_RELU_SATURATED, sums);
 		before = at;
 		at += GATHERED_WGMMA_KEYS;
 	}
@@ -571,7 +573,7 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 		g_mbarrier_wait(&mem->group_full[buffer], way->turn / 2 & 1u);
 		key = gathered_wgmma_key(mem, buffer, way);
 		mqa_wgmma_weights(mem->w[buffer][own * GATHERED_WGMMA_EACH],
-				  GATHERED_WGMMA_EACH, 1, w);
+				  GATHERED_WGMMA_EACH, MQA_RELU_SATURATED, w);
 		rows = gathered_wgmma_rows_of(job, way, buffer, own);
 		before = gathered_wgmma_units_to(key, rows.any_first,
 						 way->units);

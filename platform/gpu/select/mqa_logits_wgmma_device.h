@@ -27,34 +27,35 @@ mqa_wgmma_free(LOCAL g_mbarrier *barrier)
 		g_mbarrier_arrive(barrier);
 }
 
-/* relu by an instruction that multiplies and saturates: 2^-25 x, from 0 to 1, of
- * a NaN 0. More units of a multiprocessor multiply than compare. No sum of 128
- * products is as large as 2^25. The weights take the factor back. */
+/* How relu is computed: the larger of x and 0, or 2^-25 x saturated to 0 .. 1.
+ * Of a NaN both are 0. More units of a multiprocessor multiply than compare. No
+ * sum of 128 products is as large as 2^25. The weights take the factor back. */
+enum { MQA_RELU_LARGER = 0, MQA_RELU_SATURATED = 1 };
+
 #define MQA_WGMMA_DOWN 0x1p-25f
 #define MQA_WGMMA_UP   0x1p25f
 
 /* A lane's weights of so many rows of queries, in the order of its
  * accumulators. */
 FN void
-mqa_wgmma_weights(LOCAL const float *from, uint32_t rows,
-		  const uint32_t saturates, PRIVATE float *w)
+mqa_wgmma_weights(LOCAL const float *from, uint32_t rows, const uint32_t relu,
+		  PRIVATE float *w)
 {
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < 16 * rows; i++) {
 		w[i] = from[i / 2 * 8 + g_lane() % 4 * 2 + i % 2];
-		if (saturates)
+		if (relu == MQA_RELU_SATURATED)
 			w[i] *= MQA_WGMMA_UP;
 	}
 }
 
 /* The sums over a lane's heads, for 1, 2 or 4 rows of queries: sums[2 r + i] is
- * that of row r and key g + 8 i of the subgroup. relu of a NaN is 0. */
+ * that of row r and key g + 8 i of the subgroup. */
 FN void
 mqa_wgmma_sum_heads(const PRIVATE float *c, const PRIVATE float *w,
-		    uint32_t rows, const uint32_t saturates,
-		    PRIVATE float *sums)
+		    uint32_t rows, const uint32_t relu, PRIVATE float *sums)
 {
 	uint32_t r, i, j;
 
@@ -69,7 +70,7 @@ mqa_wgmma_sum_heads(const PRIVATE float *c, const PRIVATE float *w,
 				const float x = c[32 * r + 4 * j + i];
 
 				sum[i] = g_fma(
-					saturates
+					relu == MQA_RELU_SATURATED
 						? g_saturate(x * MQA_WGMMA_DOWN)
 						: g_larger(x, 0.0f),
 					w[16 * r + 2 * j + i % 2],
@@ -81,9 +82,9 @@ mqa_wgmma_sum_heads(const PRIVATE float *c, const PRIVATE float *w,
 	}
 }
 
-/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup, from
- * the sums of its lanes. With 2 rows a lane gets row t / 2; with 4 it gets rows
- * t / 2 * 2 and t / 2 * 2 + 1. */
+/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup,
+ * from the sums of its lanes. With 2 rows a lane gets row t / 2; with 4 it gets
+ * rows t / 2 * 2 and t / 2 * 2 + 1. */
 FN void
 mqa_wgmma_score(const PRIVATE float *sums, uint32_t rows, PRIVATE float *score)
 {

@@ -617,8 +617,8 @@ mqa_wgmma_scores(uint32_t a[4][4], g_panel q, LOCAL const float *weights,
 						    g_panel_step(q, i));
 		g_wgmma_commit();
 		mqa_wgmma_done(c, 64);
-		mqa_wgmma_weights(weights, 2, 0, w);
-		mqa_wgmma_sum_heads(c, w, 2, 0, sums);
+		mqa_wgmma_weights(weights, 2, MQA_RELU_LARGER, w);
+		mqa_wgmma_sum_heads(c, w, 2, MQA_RELU_LARGER, sums);
 		mqa_wgmma_score(sums, 2, &score);
 	} else {
 		float c[32];
@@ -629,9 +629,9 @@ mqa_wgmma_scores(uint32_t a[4][4], g_panel q, LOCAL const float *weights,
 		for (i = 1; i < 4; i++)
 			g_wgmma_e4m3_n64_registers(c, a[i], g_panel_step(q, i));
 		g_wgmma_commit();
-		mqa_wgmma_weights(weights, 1, 0, w);
+		mqa_wgmma_weights(weights, 1, MQA_RELU_LARGER, w);
 		mqa_wgmma_done(c, 32);
-		mqa_wgmma_sum_heads(c, w, 1, 0, sums);
+		mqa_wgmma_sum_heads(c, w, 1, MQA_RELU_LARGER, sums);
 		mqa_wgmma_score(sums, 1, &score);
 	}
 	return score;

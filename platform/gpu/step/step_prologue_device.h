@@ -442,9 +442,10 @@ prologue_stage_rest(const PRIVATE prologue_job *job,
 	BARRIER();
 }
 
-/* The stores, the rest of the record. What is not staged of it comes in a second
- * trip over the bus, as far as there is room. `joins`: some rows have just
- * forgotten their columns. Returns whether the subgroup changed a table. */
+/* The stores, the rest of the record. What is not staged of it comes in a
+ * second trip over the bus, as far as there is room. `joins`: some rows have
+ * just forgotten their columns. Returns whether the subgroup changed a table.
+ */
 FN uint32_t
 prologue_store(const PRIVATE prologue_job *job,
 	       const PRIVATE prologue_state *st, uint32_t joins)
