@@ -252,6 +252,14 @@ device_branches(void)
 	return gpu.library ? &gpu.branches : NULL;
 }
 
+/* Waits for the default stream. A copy or fill of the device's memory runs there
+ * and returns before it is done. No stream of this program waits for it. */
+static void
+await_default(void)
+{
+	MUST(stream_wait, NULL);
+}
+
 /* A block, zeroed. */
 static void *
 take(uint64_t bytes, int own)
@@ -274,12 +282,14 @@ take(uint64_t bytes, int own)
 		MUST(host_alloc, &p, (size_t)size);
 	if (!p)
 		return NULL;
-	if (own && level_zero_is_open())
+	if (own && level_zero_is_open()) {
 		level_zero_zero(p, size);
-	else if (gpu.library && own)
+	} else if (gpu.library && own) {
 		MUST(set, p, 0, (size_t)size);
-	else
+		await_default();
+	} else {
 		memset(p, 0, (size_t)size);
+	}
 	blocks[block_count].at = p;
 	blocks[block_count++].own = own;
 	return p;
@@ -335,4 +345,6 @@ device_copy(void *to, const void *from, uint64_t bytes)
 		MUST(hip_copy, to, from, (size_t)bytes, HIP_MEMCPY_DEFAULT);
 	else
 		MUST(copy, to, from, (size_t)bytes);
+	if (gpu.library)
+		await_default();
 }

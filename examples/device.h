@@ -41,7 +41,7 @@ void *device_own(uint64_t bytes);
 void device_free_all(void);
 
 /* Copies between any two of shared, own and host memory, after the work
- * enqueued before. */
+ * enqueued before. The copy is done when this returns. */
 void device_copy(void *to, const void *from, uint64_t bytes);
 
 /* Waits for all enqueued work. */

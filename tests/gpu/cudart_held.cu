@@ -164,6 +164,8 @@ make_call(call *c, const struct way *w, uint64_t *rng)
 	CUDA(cudaStreamCreateWithFlags(&c->other, cudaStreamNonBlocking));
 	CUDA(cudaHostAlloc((void **)&c->held, 4, cudaHostAllocMapped));
 	CUDA(cudaHostAlloc((void **)&c->released, 4, cudaHostAllocMapped));
+	/* What was set by the legacy stream is there. */
+	CUDA(cudaDeviceSynchronize());
 }
 
 /* What the parts of the call need, with a workspace or without. */

@@ -337,13 +337,15 @@ done
 # The example, which checks itself. Requests of V4 are short, so that many come
 # and go, and its top-k leaves keys out all the same.
 run_loops() {
-	local small=() v4=(--layers 6 --topk 24 --max-context 400 --next-n 4
+	local small=() forks=()
+	local v4=(--layers 6 --topk 24 --max-context 400 --next-n 4
 		--steps 60 --trace "$traces/short.csv")
 	local v32=(--trace "$traces/synthetic_chat.csv" --prefill 256)
 
 	if [ -n "$driver" ]; then
 		small=(--layers 4 --heads 2 --index-heads 2 --max-requests 2
 			--prefill 8 --steps 6)
+		forks=(--max-requests 4 --steps 3) # copies pages
 		v32+=(--topk 32 --max-context 96)
 	fi
 	[ -z "${SPMLA_TEST_UNPROVEN:-}" ] || small+=(--unproven)
@@ -354,7 +356,8 @@ run_loops() {
 		--layers 4 --heads 64 --index-heads 64 --check-every 8 \
 		"${small[@]}"
 	run loop/v4-mxfp4 "$loop" --backend $backend --model v4-flash "${v4[@]}" \
-		--tables own --index mxfp4 --next-n 3 "${small[@]}"
+		--tables own --index mxfp4 --next-n 3 "${small[@]}" \
+		"${forks[@]}"
 	run loop/v4-linear "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		--layers 4 --tables linear --check-every 4 "${small[@]}"
 	run loop/v4-device "$loop" --backend $backend --model v4-flash "${v4[@]}" \
@@ -395,7 +398,7 @@ count() { # WORD
 for name in $(sed -n 's/^FAIL //p' "$results"); do
 	echo
 	echo "---- $name"
-	tail -n 15 "$(log_of "$name")" | cut -c 1-400
+	tail -n 40 "$(log_of "$name")" | cut -c 1-400
 done
 echo
 echo "$(count PASS) passed, $(count FAIL) failed, $(count SKIPPED) skipped"

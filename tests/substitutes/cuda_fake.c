@@ -342,6 +342,33 @@ cuda_fake_follow(void)
 		handles[i].behind = 0;
 }
 
+enum { LATER = 512 };
+static struct {
+	void *to;
+	const void *from;
+	size_t bytes;
+} later[LATER];
+static uint32_t laters;
+
+void
+cuda_fake_copy_later(void *to, const void *from, size_t bytes)
+{
+	must(laters < LATER, __func__);
+	later[laters].to = to;
+	later[laters].from = from;
+	later[laters++].bytes = bytes;
+}
+
+void
+cuda_fake_copy_now(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < laters; i++)
+		memmove(later[i].to, later[i].from, later[i].bytes);
+	laters = 0;
+}
+
 static int
 f_launch_kernel(spmla_gpu_function function, unsigned grid_x, unsigned grid_y,
 		unsigned grid_z, unsigned block_x, unsigned block_y,
@@ -374,6 +401,7 @@ f_launch_kernel(spmla_gpu_function function, unsigned grid_x, unsigned grid_y,
 	       k->params_bytes - k->scalars_offset);
 	if (s->status == SPMLA_GPU_CAPTURE_NONE) {
 		emulator_run((spmla_i_kernel)n.kernel, n.blocks, n.params);
+		cuda_fake_copy_now();
 		return 0;
 	}
 	must(s->capture->count < NODES, __func__);
@@ -421,7 +449,11 @@ f_stream_destroy(spmla_gpu_stream stream)
 static int
 f_stream_sync(spmla_gpu_stream stream)
 {
-	must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE, __func__);
+	if (!stream)
+		cuda_fake_copy_now();
+	else
+		must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE,
+		     __func__);
 	fake.not_waited_for = 0;
 	return enter_current(CUDA_FAKE_stream_sync);
 }
@@ -576,6 +608,7 @@ f_graph_launch(spmla_gpu_exec exec, spmla_gpu_stream stream)
 	for (i = 0; r == 0 && i < e->count; i++)
 		emulator_run((spmla_i_kernel)e->nodes[i].kernel,
 			     e->nodes[i].blocks, e->nodes[i].params);
+	cuda_fake_copy_now();
 	return r;
 }
 

@@ -301,13 +301,38 @@ cuDeviceGetPCIBusId(char *name, int size, int device)
 int
 cuCtxSynchronize(void)
 {
+	cuda_fake_copy_now();
 	return 0;
+}
+
+enum { BLOCKS = 1 << 12 };
+static struct {
+	uint64_t at;
+	size_t bytes;
+} blocks[BLOCKS];
+static size_t block_count;
+
+/* Whether an address is of memory that the device alone has. A block stays one
+ * when it is freed: its mapping stays, too. */
+static int
+is_own(uint64_t at)
+{
+	size_t i = 0;
+
+	while (i < block_count &&
+	       (at < blocks[i].at || at - blocks[i].at >= blocks[i].bytes))
+		i++;
+	return i < block_count;
 }
 
 int
 cuMemAlloc_v2(uint64_t *to, size_t bytes)
 {
-	return cuMemAllocManaged(to, bytes, 1);
+	if (block_count == BLOCKS || cuMemAllocManaged(to, bytes, 1))
+		return 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+	blocks[block_count].at = *to;
+	blocks[block_count++].bytes = bytes;
+	return 0;
 }
 
 /* Its size is not known: it stays. */
@@ -390,9 +415,15 @@ cuMemsetD8_v2(uint64_t to, unsigned char byte, size_t bytes)
 	return 0;
 }
 
+/* Returns before a copy within the device's memory is done, as the driver. */
 int
 cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
 {
+	if (is_own(to) && is_own(from)) {
+		cuda_fake_copy_later(address(to), address(from), bytes);
+		return 0;
+	}
+	cuda_fake_copy_now();
 	memcpy(address(to), address(from), bytes);
 	return 0;
 }
