@@ -2,9 +2,8 @@
  *
  * The loader of bf16 rows: four warps that copy a tile's rows unchanged into
  * panels, where they serve as K and, transposed, as V. A warp has 16 rows. The
- * copies themselves arrive at the mbarrier when they are done. So a lane asks
- * for the next half of a tile as soon as its place is free, and waits for no
- * row.
+ * copies themselves arrive at the mbarrier when they are done. So a lane waits
+ * for no row. Between the halves of a tile it finds the tiles to come.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_COPIES_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_COPIES_DEVICE_H
@@ -13,112 +12,53 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* decode_found.keys if all rows of a warp are keys. */
-enum { DECODE_WARP_KEYS = (1 << DECODE_WARP_ROWS) - 1 };
+/* A lane's four rows of a tile: rows lane / 8, lane / 8 + 4, .. of its warp's.
+ */
+typedef struct decode_copy {
+	GLOBAL const uint8_t *from[4]; /* the lane's bytes of the first panel */
+	uint32_t is[4];                /* whether the row is a key */
+} decode_copy;
 
-/* Where in a tile a lane copies 16 bytes of each row of its warp to: those of
- * row r lie r % 8 * 128 bytes and r / 8 octets further on, and r % 8 changes
- * the bits of the piece. The right half's lie 4 panels further on. */
-FN uint32_t
-decode_copy_to(const PRIVATE decode_loader *l)
-{
-	const uint32_t lane = decode_lane(l);
-
-	return decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
-	       lane / 8 * DECODE_PANEL_BYTES + lane % 8 * 16;
-}
-
-/* Copies the lane's 16 bytes of row `row`, or zeros. */
+/* Takes the rows of the tile that is copied next. */
 FN void
-decode_copy_piece(LOCAL uint8_t *tile, uint32_t to, uint32_t row,
-		  uint32_t right, GLOBAL const uint8_t *from, uint32_t is)
+decode_copy_take(const PRIVATE decode_ahead *ahead, PRIVATE decode_copy *c)
 {
-	g_local_copy128(tile + (to ^ row % 8 << 4) +
-				row / 8 * DECODE_OCTET_BYTES + row % 8 * 128 +
-				4 * right * DECODE_PANEL_BYTES,
-			from + 512 * right, is);
-}
-
-/* Asks for the rope part of the warp's rows, if there is one. It takes the
- * place of P. */
-FN void
-decode_copy_rope(const PRIVATE decode_loader *l,
-		 const PRIVATE decode_ahead *ahead, uint32_t tile)
-{
-	const uint32_t lane = decode_lane(l);
-	uint32_t at[DECODE_WARP_ROWS / 4], k;
-
-	if (!l->format.rope_byte)
-		return;
-	UNROLL
-	for (k = 0; k < DECODE_WARP_ROWS / 4; k++)
-		at[k] = g_shuffle(ahead->at[0], lane / 8 + 4 * k) + lane % 8;
-	decode_load_rope(l, 0, ahead->cache, at, tile);
-}
-
-/* Asks for the warp's rows of a tile, all of which are keys. Products wait for
- * the copies, and these for a free half of the tile. So what they need is
- * computed before: behind a wait, each is one instruction. */
-FN void
-decode_copy_tile(const PRIVATE decode_loader *l,
-		 const PRIVATE decode_ahead *ahead, uint32_t tile,
-		 uint32_t parity)
-{
-	const uint32_t lane = decode_lane(l);
-	const uint32_t to = decode_copy_to(l);
-	LOCAL decode_memory *mem = l->mem;
-	GLOBAL const uint8_t *const cache = g_here_at(ahead->cache + 16 * lane);
-	uint32_t at[DECODE_WARP_ROWS];
-	uint32_t row;
+	uint32_t k;
 
 	UNROLL
-	for (row = 0; row < DECODE_WARP_ROWS; row++)
-		at[row] = g_here(g_broadcast(ahead->at[0], row));
-	g_mbarrier_wait(&mem->free[tile][0], parity ^ 1u);
-	g_debug_sleep();
-	UNROLL
-	for (row = 0; row < DECODE_WARP_ROWS; row++)
-		decode_copy_piece(mem->keys[tile], to, row, 0,
-				  cache + (uint64_t)at[row] * 16, 1);
-	g_mbarrier_arrive_copies(&mem->full[tile][0]);
-	g_mbarrier_wait(&mem->free[tile][1], parity ^ 1u);
-	g_debug_sleep();
-	UNROLL
-	for (row = 0; row < DECODE_WARP_ROWS; row++)
-		decode_copy_piece(mem->keys[tile], to, row, 1,
-				  cache + (uint64_t)at[row] * 16, 1);
-	decode_copy_rope(l, ahead, tile);
-	g_mbarrier_arrive_copies(&mem->full[tile][1]);
-}
-
-/* The same, where some rows are no keys and become zeros: the last tile of a
- * token, most often. */
-FN void
-decode_copy_some(const PRIVATE decode_loader *l,
-		 const PRIVATE decode_ahead *ahead, uint32_t tile,
-		 uint32_t parity)
-{
-	const uint32_t lane = decode_lane(l);
-	const uint32_t to = decode_copy_to(l);
-	LOCAL decode_memory *mem = l->mem;
-	uint32_t right, row, at;
-
-	NO_UNROLL
-	for (right = 0; right < 2; right++) {
-		g_mbarrier_wait(&mem->free[tile][right], parity ^ 1u);
-		g_debug_sleep();
-		UNROLL_BY(4)
-		for (row = 0; row < DECODE_WARP_ROWS; row++) {
-			at = g_broadcast(ahead->at[0], row);
-			decode_copy_piece(mem->keys[tile], to, row, right,
-					  ahead->cache + 16 * lane +
-						  (uint64_t)at * 16,
-					  at < DECODE_NO_ROW);
-		}
-		if (right)
-			decode_copy_rope(l, ahead, tile);
-		g_mbarrier_arrive_copies(&mem->full[tile][right]);
+	for (k = 0; k < 4; k++) {
+		c->from[k] =
+			g_here_at(ahead->cache + (uint64_t)ahead->at[k] * 16);
+		c->is[k] = ahead->at[k] < DECODE_NO_ROW;
 	}
+}
+
+/* Asks for half of the warp's rows of a tile; those that are no keys become
+ * zeros. The right half includes the rope part, whose panel, the last one, held
+ * P. A lane has the same 16 of each panel's 128 bytes. So a copy is one
+ * instruction: each of its two addresses is a row's and a constant. */
+FN void
+decode_copy_half(const PRIVATE decode_loader *l, const PRIVATE decode_copy *c,
+		 uint32_t tile, uint32_t right)
+{
+	const uint32_t lane = decode_lane(l), row = lane / 8;
+	const uint32_t to = row * 128 + ((lane % 8 ^ row) << 4);
+	const uint32_t panels = right && l->format.rope_byte ? 5 : 4;
+	LOCAL uint8_t *keys = l->mem->keys[tile] +
+			      decode_first_row(l) / 8 * DECODE_OCTET_BYTES;
+	uint32_t i, k;
+
+	g_debug_sleep();
+	UNROLL
+	for (i = 4 * right; i < 4 * right + panels; i++) {
+		UNROLL
+		for (k = 0; k < 4; k++)
+			g_local_copy128(keys + (to ^ k % 2 * DECODE_FOUR_ROWS) +
+						k / 2 * DECODE_OCTET_BYTES +
+						i * DECODE_PANEL_BYTES,
+					c->from[k] + 128 * i, c->is[k]);
+	}
+	g_mbarrier_arrive_copies(&l->mem->full[tile][right]);
 }
 
 /* Goes on to the tile whose rows are found: it is copied next. */
@@ -127,10 +67,7 @@ decode_copy_turn(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 		 PRIVATE decode_known *known)
 {
 	w->cache = decode_cache(l, w->found.bits);
-	w->at[0] = w->found.keys >> decode_lane(l) & 1u
-			   ? w->found.page +
-				     w->found.entry * (l->format.row_bytes / 16)
-			   : DECODE_NO_ROW;
+	decode_rows_at(l, &w->found, w->at);
 	known->keys = w->found.keys;
 	known->none = w->found.bits & DECODE_NONE;
 }
@@ -142,6 +79,7 @@ decode_copy_all(const PRIVATE decode_loader *l)
 	LOCAL decode_memory *mem = l->mem;
 	decode_ahead ahead;
 	decode_known known;
+	decode_copy copy;
 	uint32_t m, i;
 
 	/* Begins as if behind the last tile of a run without entries. */
@@ -165,15 +103,16 @@ decode_copy_all(const PRIVATE decode_loader *l)
 		const uint32_t tile = m & 1u, parity = m / 2 & 1u;
 		const uint32_t keys = known.keys;
 
-		if (keys == DECODE_WARP_KEYS)
-			decode_copy_tile(l, &ahead, tile, parity);
-		else
-			decode_copy_some(l, &ahead, tile, parity);
-		/* While the copies come, makes the runs that the multiplying
-		 * warps see behind this tile. */
+		decode_copy_take(&ahead, &copy);
+		g_mbarrier_wait(&mem->free[tile][0], parity ^ 1u);
+		decode_copy_half(l, &copy, tile, 0);
+		/* Before the right half is free, makes the runs that the
+		 * multiplying warps see behind this tile, and asks for slots. */
 		decode_copy_turn(l, &ahead, &known);
 		decode_need_run(l, &ahead);
 		decode_find_next(l, &ahead);
+		g_mbarrier_wait(&mem->free[tile][1], parity ^ 1u);
+		decode_copy_half(l, &copy, tile, 1);
 		decode_note_rows(l, tile, keys, 0);
 		g_subgroup_barrier();
 		if (decode_lane(l) == 0)

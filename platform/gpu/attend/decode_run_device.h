@@ -86,22 +86,21 @@ decode_tile_is_last(uint32_t count, decode_tile tile)
 	return (tile / DECODE_RUNS + 1) * DECODE_BLOCK >= count;
 }
 
-/* The tile after `tile`. Its run may not be made yet. */
+/* The tile after `tile`. `count` is that of `tile`'s run. The next tile's run may
+ * not be made yet. */
 FN decode_tile
-decode_next_tile(LOCAL const decode_run *runs, decode_tile tile)
+decode_next_tile(uint32_t count, decode_tile tile)
 {
-	return decode_tile_is_last(decode_run_of(runs, tile)->count, tile)
-		       ? (tile + 1) % DECODE_RUNS
-		       : tile + DECODE_RUNS;
+	return decode_tile_is_last(count, tile) ? (tile + 1) % DECODE_RUNS
+						: tile + DECODE_RUNS;
 }
 
-/* Whether a tile is the last one of its token, or of its split. */
+/* Whether a tile is the last one of its token, or of its split. Its run has
+ * `bits` and `count`. */
 FN uint32_t
-decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
+decode_tile_ends(uint32_t bits, uint32_t count, decode_tile tile)
 {
-	LOCAL const decode_run *run = decode_run_of(runs, tile);
-
-	return run->bits & DECODE_ENDS && decode_tile_is_last(run->count, tile);
+	return bits & DECODE_ENDS && decode_tile_is_last(count, tile);
 }
 
 /* How many pieces in a row a block or cluster, one of `units`, takes before it

@@ -531,8 +531,9 @@ decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 	LOCAL const decode_run *runs = w->mem->runs;
 
 	if (pair->ends) {
-		LOCAL const decode_run *next =
-			decode_run_of(runs, decode_next_tile(runs, pair->last));
+		const uint32_t count = decode_run_of(runs, pair->last)->count;
+		LOCAL const decode_run *next = decode_run_of(
+			runs, decode_next_tile(count, pair->last));
 
 		if (!(next->bits & DECODE_NONE) &&
 		    !decode_keeps_queries(w, decode_run_of(runs, pair->last),
@@ -658,19 +659,27 @@ decode_right_pair(const PRIVATE decode_worker *w,
 
 /* Takes the pair of tiles from tile m on. A warp that has tile m - 1 sees the
  * runs of tiles up to m + 2: the loads came to them before tile m - 1 was given
- * on. */
+ * on. Both tiles are most often of one run, which is then read only once. */
 FN void
 decode_take_pair(LOCAL const decode_run *runs, decode_tile first,
 		 PRIVATE decode_pair *pair)
 {
+	LOCAL const decode_run *run = decode_run_of(runs, first);
+	uint32_t bits = run->bits, count = run->count;
+
 	pair->count = 1;
 	pair->first = pair->last = first;
-	pair->ends = decode_tile_ends(runs, first);
-	if (pair->m % 2 == 0 && !pair->ends) {
-		pair->count = 2;
-		pair->last = decode_next_tile(runs, first);
-		pair->ends = decode_tile_ends(runs, pair->last);
+	pair->ends = decode_tile_ends(bits, count, first);
+	if (pair->m % 2 || pair->ends)
+		return;
+	pair->count = 2;
+	pair->last = decode_next_tile(count, first);
+	if (decode_tile_is_last(count, first)) {
+		run = decode_run_of(runs, pair->last);
+		bits = run->bits;
+		count = run->count;
 	}
+	pair->ends = decode_tile_ends(bits, count, pair->last);
 }
 
 /* Begins a token or a split. */
@@ -726,7 +735,9 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			if (!w->right || !decode_right_pair(w, &pair, &h))
 				decode_both_tiles(w, &pair, &h);
 			pair.m += pair.count;
-			next = decode_next_tile(runs, pair.last);
+			next = decode_next_tile(
+				decode_run_of(runs, pair.last)->count,
+				pair.last);
 		} while (!pair.ends);
 		/* Results overwrite what this block copies to its peer. With a
 		 * rope part, P's maker has waited for these copies. */
