@@ -299,22 +299,30 @@ o_wgmma_panels(const PRIVATE o_wgmma_shape *n, LOCAL uint8_t *local,
 	       stage * 2 * O_WGMMA_PANEL(n->ring.columns);
 }
 
-/* Converts half a part of a column to f16, in a panel. Its values are in the
- * order of a token's values in o_wgmma_tokens: word j of four pieces is step j.
- */
+/* Loads half a part of a column. */
 FN void
-o_wgmma_column(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
-	       uint32_t row, uint32_t side, LOCAL uint8_t *panels)
+o_wgmma_load_column(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
+		    uint32_t row, uint32_t side, uint32_t raw[4][4])
 {
-	LOCAL uint16_t *panel =
-		(LOCAL uint16_t *)(panels + side * O_WGMMA_PANEL(n->columns));
-	uint32_t raw[4][4], j, half, t;
+	uint32_t t;
 
 	UNROLL
 	for (t = 0; t < 4; t++)
 		g_local_load128(chunk + (n->tokens + row) * n->bytes +
 					((4 * side + t) ^ row % 8) * 16,
 				raw[t]);
+}
+
+/* Converts it to f16, in a panel. Its values are in the order of a token's
+ * values in o_wgmma_tokens: word j of four pieces is step j. */
+FN void
+o_wgmma_column(const PRIVATE o_ring_shape *n, uint32_t raw[4][4], uint32_t row,
+	       uint32_t side, LOCAL uint8_t *panels)
+{
+	LOCAL uint16_t *panel =
+		(LOCAL uint16_t *)(panels + side * O_WGMMA_PANEL(n->columns));
+	uint32_t j, half, t;
+
 	UNROLL
 	for (j = 0; j < 4; j++) {
 		uint32_t x[4][2];
@@ -347,24 +355,39 @@ o_wgmma_convert(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
 		(o_tiles(p, &n->ring) - g_block() + g_blocks() - 1) /
 		g_blocks() * (p->s.inner / O_PROJ_PART);
 	uint32_t item = g_item() - O_WGMMA_FRONT, at, i;
+	const uint32_t row = item % n->ring.columns;
+	uint32_t side, raw[4][4];
 
 	g_wgmma_defer(&item); /* or it is read anew each time */
+	side = item / n->ring.columns;
+	if (all == 0)
+		return;
+	o_wgmma_wait(b->full, 0, n->ring.chunks);
+	o_wgmma_load_column(&n->ring, ring, row, side, raw);
 	NO_UNROLL
 	for (at = 0; at < all; at++) {
 		const uint32_t slot = at % n->ring.chunks;
 		const uint32_t stage = at % n->stages;
 		LOCAL uint8_t *chunk = o_ring_chunk(&n->ring, ring, slot);
+		LOCAL uint8_t *panels = o_wgmma_panels(n, local, stage);
 
-		o_wgmma_wait(b->full, at, n->ring.chunks);
 		o_wgmma_wait_last(b->used, at, n->stages);
+		o_wgmma_column(&n->ring, raw, row, side, panels);
 		NO_UNROLL
-		for (i = 0; i < sides; i++)
-			o_wgmma_column(&n->ring, chunk, item % n->ring.columns,
-				       sides == 2 ? i : item / n->ring.columns,
-				       o_wgmma_panels(n, local, stage));
+		for (i = 1; i < sides; i++) {
+			o_wgmma_load_column(&n->ring, chunk, row, i, raw);
+			o_wgmma_column(&n->ring, raw, row, i, panels);
+		}
+		o_wgmma_arrive(&b->free[slot]);
+		/* Before the fence, so that the load does not wait for it. */
+		if (at + 1 < all) {
+			o_wgmma_wait(b->full, at + 1, n->ring.chunks);
+			chunk = o_ring_chunk(&n->ring, ring,
+					     (at + 1) % n->ring.chunks);
+			o_wgmma_load_column(&n->ring, chunk, row, side, raw);
+		}
 		g_fence_async(); /* panels */
 		o_wgmma_arrive(&b->made[stage]);
-		o_wgmma_arrive(&b->free[slot]);
 	}
 }
 

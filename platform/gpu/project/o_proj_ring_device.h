@@ -18,8 +18,12 @@
 enum { O_RING_ITEMS = 256 };
 
 #define O_RING_SCALES(tokens) ((tokens) + 4) /* words for a part */
-#define O_RING_CHUNK(tokens, columns, bytes, parts) \
-	(((tokens) + (columns)) * (bytes) + 4 * (parts)*O_RING_SCALES(tokens))
+/* Bytes, a multiple of 128: where a row lies across two lines of shared memory,
+ * a copy to it takes three times as long. */
+#define O_RING_CHUNK(tokens, columns, bytes, parts)  \
+	((((tokens) + (columns)) * (bytes) +         \
+	  4 * (parts)*O_RING_SCALES(tokens) + 127) / \
+	 128 * 128)
 
 #ifdef SPMLA_GPU_KERNELS
 
