@@ -252,8 +252,9 @@ device_branches(void)
 	return gpu.library ? &gpu.branches : NULL;
 }
 
-/* Waits for the default stream. A copy or fill of the device's memory runs there
- * and returns before it is done. No stream of this program waits for it. */
+/* Waits for the default stream. A copy or fill of the device's memory runs
+ * there and returns before it is done. This program's streams do not wait for
+ * the default stream. */
 static void
 await_default(void)
 {

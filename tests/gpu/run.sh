@@ -345,7 +345,8 @@ run_loops() {
 	if [ -n "$driver" ]; then
 		small=(--layers 4 --heads 2 --index-heads 2 --max-requests 2
 			--prefill 8 --steps 6)
-		forks=(--max-requests 4 --steps 3) # copies pages
+		# One request forks another: pages are copied.
+		forks=(--max-requests 4 --steps 3)
 		v32+=(--topk 32 --max-context 96)
 	fi
 	[ -z "${SPMLA_TEST_UNPROVEN:-}" ] || small+=(--unproven)

@@ -346,26 +346,31 @@ enum { LATER = 512 };
 static struct {
 	void *to;
 	const void *from;
+	unsigned char byte;
 	size_t bytes;
 } later[LATER];
 static uint32_t laters;
 
 void
-cuda_fake_copy_later(void *to, const void *from, size_t bytes)
+cuda_fake_later(void *to, const void *from, unsigned char byte, size_t bytes)
 {
 	must(laters < LATER, __func__);
 	later[laters].to = to;
 	later[laters].from = from;
+	later[laters].byte = byte;
 	later[laters++].bytes = bytes;
 }
 
 void
-cuda_fake_copy_now(void)
+cuda_fake_catch_up(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < laters; i++)
-		memmove(later[i].to, later[i].from, later[i].bytes);
+		if (later[i].from)
+			memmove(later[i].to, later[i].from, later[i].bytes);
+		else
+			memset(later[i].to, later[i].byte, later[i].bytes);
 	laters = 0;
 }
 
@@ -401,7 +406,7 @@ f_launch_kernel(spmla_gpu_function function, unsigned grid_x, unsigned grid_y,
 	       k->params_bytes - k->scalars_offset);
 	if (s->status == SPMLA_GPU_CAPTURE_NONE) {
 		emulator_run((spmla_i_kernel)n.kernel, n.blocks, n.params);
-		cuda_fake_copy_now();
+		cuda_fake_catch_up();
 		return 0;
 	}
 	must(s->capture->count < NODES, __func__);
@@ -450,7 +455,7 @@ static int
 f_stream_sync(spmla_gpu_stream stream)
 {
 	if (!stream)
-		cuda_fake_copy_now();
+		cuda_fake_catch_up();
 	else
 		must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE,
 		     __func__);
@@ -608,7 +613,7 @@ f_graph_launch(spmla_gpu_exec exec, spmla_gpu_stream stream)
 	for (i = 0; r == 0 && i < e->count; i++)
 		emulator_run((spmla_i_kernel)e->nodes[i].kernel,
 			     e->nodes[i].blocks, e->nodes[i].params);
-	cuda_fake_copy_now();
+	cuda_fake_catch_up();
 	return r;
 }
 

@@ -72,12 +72,13 @@ void cuda_fake_reset(void);
 /* Forgets all launches: the next is number 0. */
 void cuda_fake_follow(void);
 
-/* A copy within the device's memory on the default stream. It is done when
- * something waits for that stream, or behind the next launch: no other stream
- * waits for it. */
-void cuda_fake_copy_later(void *to, const void *from, size_t bytes);
-/* Does the copies that are not done yet. */
-void cuda_fake_copy_now(void);
+/* A copy within the device's memory on the default stream, or a fill with
+ * `byte` if `from` is NULL. It is done when something waits for that stream, or
+ * behind the next launch: no other stream waits for it. */
+void cuda_fake_later(void *to, const void *from, unsigned char byte,
+		     size_t bytes);
+/* Does the copies and fills that are not done yet. */
+void cuda_fake_catch_up(void);
 
 /* Counts a call, and returns the code that the call must give. */
 int cuda_fake_enter(cuda_fake_call call);

@@ -259,6 +259,7 @@ cuMemSetAccess(uint64_t at, size_t bytes, const void *rights, size_t count)
 int
 cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 {
+	cuda_fake_catch_up();
 	memcpy(address(to), from, bytes);
 	return 0;
 }
@@ -266,6 +267,7 @@ cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 int
 cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
 {
+	cuda_fake_catch_up();
 	memcpy(to, address(from), bytes);
 	return 0;
 }
@@ -301,7 +303,7 @@ cuDeviceGetPCIBusId(char *name, int size, int device)
 int
 cuCtxSynchronize(void)
 {
-	cuda_fake_copy_now();
+	cuda_fake_catch_up();
 	return 0;
 }
 
@@ -411,7 +413,7 @@ cuMemAllocHost_v2(void **to, size_t bytes)
 int
 cuMemsetD8_v2(uint64_t to, unsigned char byte, size_t bytes)
 {
-	memset(address(to), byte, bytes);
+	cuda_fake_later(address(to), NULL, byte, bytes);
 	return 0;
 }
 
@@ -420,10 +422,10 @@ int
 cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
 {
 	if (is_own(to) && is_own(from)) {
-		cuda_fake_copy_later(address(to), address(from), bytes);
+		cuda_fake_later(address(to), address(from), 0, bytes);
 		return 0;
 	}
-	cuda_fake_copy_now();
+	cuda_fake_catch_up();
 	memcpy(address(to), address(from), bytes);
 	return 0;
 }
