@@ -34,9 +34,10 @@ decode_copy_take(const PRIVATE decode_ahead *ahead, PRIVATE decode_copy *c)
 }
 
 /* Asks for half of the warp's rows of a tile; those that are no keys become
- * zeros. The right half includes the rope part, whose panel, the last one, held
- * P. A lane has the same 16 of each panel's 128 bytes. So a copy is one
- * instruction: each of its two addresses is a row's and a constant. */
+ * zeros. Panel i has bytes 128 i and on of a row. The right half includes the
+ * rope part, whose panel, the last one, held P. A lane has the same 16 bytes of
+ * each panel. So a copy is one instruction: each of its two addresses is a
+ * row's and a constant. */
 FN void
 decode_copy_half(const PRIVATE decode_loader *l, const PRIVATE decode_copy *c,
 		 uint32_t tile, uint32_t right)

@@ -86,7 +86,7 @@ decode_tile_is_last(uint32_t count, decode_tile tile)
 	return (tile / DECODE_RUNS + 1) * DECODE_BLOCK >= count;
 }
 
-/* The tile after `tile`. `count` is that of `tile`'s run. The next tile's run may
+/* The tile after `tile`, whose run has `count` entries. The next tile's run may
  * not be made yet. */
 FN decode_tile
 decode_next_tile(uint32_t count, decode_tile tile)
