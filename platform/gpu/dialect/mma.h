@@ -40,6 +40,17 @@ g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
+/* Stores 16 bytes, at a multiple of 16. Beside asm the compiler makes four
+ * stores of g_store4. */
+FN void
+g_store128(GLOBAL void *p, const PRIVATE uint32_t *x)
+{
+	asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+		     :
+		     : "l"(p), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+		     : "memory");
+}
+
 /* Orders shared memory among the items of a subgroup. */
 FN void
 g_subgroup_barrier(void)
@@ -222,6 +233,12 @@ g_load128_if(uint32_t is, const void *p, uint32_t *x)
 	memset(x, 0, 16);
 	if (is)
 		memcpy(x, spmla_i_emu_wide(p, 16), 16);
+}
+
+FN void
+g_store128(void *p, const uint32_t *x)
+{
+	g_store4(p, x);
 }
 
 FN void

@@ -64,13 +64,20 @@ g_f32_to_bf16x2(float low, float high)
 #endif
 }
 
-/* `pair` is a pair of bf16 rounded from `low` and `high`: makes each NaN in it
- * 0x7fc0. */
+/* `pair` is what g_f32_to_bf16x2 made of `low` and `high`: makes each NaN in it
+ * 0x7fc0. CUDA's NaN is 0x7fff, and no other is above 0x7fc0 as a signed
+ * number, of which Hopper has the smaller in one instruction. */
 FN uint32_t
 g_bf16x2_one_nan(uint32_t pair, float low, float high)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+	(void)low;
+	(void)high;
+	return __vmins2(pair, 0x7fc07fc0u);
+#else
 	pair = low != low ? (pair & 0xffff0000u) | 0x7fc0u : pair;
 	return high != high ? (pair & 0xffffu) | G_NAN_BITS : pair;
+#endif
 }
 
 /* g_f32_to_bf16x2 with one NaN. */

@@ -334,7 +334,7 @@ project_write(const PRIVATE project_mma *p, float sums[PROJECT_MMA_TILES][4],
 	for (i = 0; i < PROJECT_MMA_TILES_OF(p); i += 4) {
 		project_turn(words + i);
 		if (is_there)
-			g_store4(to + 8 * (i + t), words + i);
+			g_store128(to + 8 * (i + t), words + i);
 	}
 }
 

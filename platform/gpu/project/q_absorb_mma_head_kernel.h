@@ -205,13 +205,13 @@ q_absorb_head_write(const PRIVATE q_absorb_head *b, uint32_t first,
 			const uint32_t t = (row & ~1u) + j;
 
 			if (t < b->end)
-				g_store4(k->q +
-						 (int64_t)t *
-							 k->s.q_token_stride +
-						 (int64_t)b->head *
-							 k->s.q_head_stride +
-						 column,
-					 words + 4 * j);
+				g_store128(k->q +
+						   (int64_t)t *
+							   k->s.q_token_stride +
+						   (int64_t)b->head *
+							   k->s.q_head_stride +
+						   column,
+					   words + 4 * j);
 		}
 	}
 }
