@@ -62,6 +62,7 @@
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
+#include "spmla/platform/gpu/project/o_group_proj_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_mma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/q_absorb_mma_head_kernel.h"

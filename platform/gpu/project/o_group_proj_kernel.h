@@ -13,9 +13,11 @@
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
 
+#include "spmla/platform/gpu/dialect/divide.h"
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 
-/* The parameters of all kernels of o_group_proj. */
+/* The parameters of all kernels of o_group_proj. Tiles are those of the kernel
+ * that runs: of the tokens, of a group's columns, and all. */
 #define SPMLA_K_o_group_proj(P, S)       \
 	P(const uint8_t, o)              \
 	P(const uint32_t, o_scales)      \
@@ -32,8 +34,10 @@
 	S(int64_t, w_scale_row_stride)   \
 	S(int64_t, z_token_stride)       \
 	S(int64_t, z_group_stride)       \
+	S(spmla_g_divisor, token_tiles)  \
+	S(spmla_g_divisor, column_tiles) \
+	S(uint64_t, tiles)               \
 	S(uint32_t, tokens)              \
-	S(uint32_t, groups)              \
 	S(uint32_t, inner)               \
 	S(uint32_t, columns)             \
 	S(uint32_t, packed)              \
@@ -297,11 +301,10 @@ o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 	const uint32_t parts = s->inner / O_PROJ_PART;
 	const uint32_t groups_of_tokens = (s->tokens - 1) / O_PROJ_TOKENS + 1;
 	const uint32_t tiles = s->columns / O_PROJ_COLUMNS;
-	const uint64_t units = (uint64_t)groups_of_tokens * tiles * s->groups;
 	const uint32_t lane = g_item() % O_PROJ_LANES;
 	uint64_t unit;
 
-	for (unit = g_block(); unit < units; unit += g_blocks()) {
+	for (unit = g_block(); unit < s->tiles; unit += g_blocks()) {
 		const uint32_t first =
 			(uint32_t)(unit % groups_of_tokens) * O_PROJ_TOKENS;
 		const uint32_t column =

@@ -72,15 +72,21 @@ static const spmla_i_gpu_variant variants[] = {
 	 .columns = O_PROJ_COLUMNS},
 };
 
+static uint32_t
+token_tiles(const spmla_o_group_proj_args *a, uint32_t rows)
+{
+	return (a->tokens - 1) / rows + 1;
+}
+
 static uint64_t
 tiles_of(const spmla_o_group_proj_args *a, uint32_t rows, uint32_t columns)
 {
-	return ((uint64_t)(a->tokens - 1) / rows + 1) * a->groups *
+	return (uint64_t)token_tiles(a, rows) * a->groups *
 	       (a->columns / columns);
 }
 
 /* Whether the kernels with matrix instructions take a call: they load 16 bytes
- * of a row at a time, and count tiles in 32 bits. */
+ * of a row at a time, and g_divide takes tiles of 31 bits. */
 static uint32_t
 by_matrix(const spmla_o_group_proj_args *a, uint32_t bytes, uint32_t w_aligned)
 {
@@ -117,7 +123,6 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.z_token_stride = a->z_token_stride_elems;
 	p.s.z_group_stride = a->z_group_stride_elems;
 	p.s.tokens = a->tokens;
-	p.s.groups = a->groups;
 	p.s.inner = a->inner;
 	p.s.columns = a->columns;
 	p.s.packed = a->quant == SPMLA_O_FP8_PACKED;
@@ -130,6 +135,8 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
 				bf16 ? BF16 : 0, size,
 				by_matrix(a, bytes, p.s.w_aligned));
-	return spmla_i_gpu_launch(queue, by->kernel,
-				  tiles_of(a, by->rows, by->columns), &p);
+	p.s.token_tiles = spmla_i_gpu_divisor(token_tiles(a, by->rows));
+	p.s.column_tiles = spmla_i_gpu_divisor(a->columns / by->columns);
+	p.s.tiles = tiles_of(a, by->rows, by->columns);
+	return spmla_i_gpu_launch(queue, by->kernel, p.s.tiles, &p);
 }

@@ -1,748 +1,580 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * o_group_proj by wgmma: a tile is 128 tokens, 64 for each of two warpgroups,
- * by 64 or 128 columns of a group. The tokens are the rows of A, the columns
- * are B. With bf16, a chunk already is the panels that wgmma reads. With e4m3,
- * a warpgroup that multiplies converts its tokens to f16 in registers, and a
- * third one converts the columns to f16 in panels. As in mqa_logits_wgmma, the
- * order of k is free if both operands have the same, so a lane's 16 bytes of a
- * token are its values for four steps.
+ * o_group_proj of e4m3 by wgmma, as f16. Tokens are copied as they are; the
+ * threads that multiply convert them in registers. Columns are loaded to
+ * registers, and stored in panels as f16. The order of k is free if both
+ * operands have the same, so 16 bytes of a row are a step:
+ * o_e4m3_store_columns has the order.
  *
- * The hard idea: threads that copy do nothing else. A fence of shared memory
- * waits for all copies that its thread has under way, so a thread that copies
- * and fences runs no further ahead than one copy. With bf16 the threads that
- * multiply fence what others copied. Barriers say when a chunk is there and when
- * all have read it.
+ * The hard idea: a fence of shared memory waits for all loads and copies that
+ * its thread has under way. So those that fetch are sets, which take parts in
+ * turn. A set asks for all of its part, waits, stores, fences; others load
+ * meanwhile.
  *
- * A sum is made of parts of 128 values: matrix instructions add up a part, and
- * parts, times their scales, are added in order. So a token's bits do not
- * depend on other tokens, nor on its place among them.
+ * With 64 columns a warp has registers for the sums of two parts. So within a
+ * tile half of a part's products are under way while it does other work.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_WGMMA_KERNEL_H
 
-#include "spmla/platform/gpu/dialect/wgmma.h"
-#include "spmla/platform/gpu/project/o_proj_ring_device.h"
+#include "spmla/platform/gpu/project/o_proj_wgmma_device.h"
 
-#define SPMLA_K_o_group_proj_bf16_wgmma(P, S)   SPMLA_K_o_group_proj(P, S)
-#define SPMLA_K_o_group_proj_bf16_wgmma64(P, S) SPMLA_K_o_group_proj(P, S)
-typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_wgmma_scalars;
-typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_wgmma64_scalars;
 #define SPMLA_K_o_group_proj_wgmma(P, S)   SPMLA_K_o_group_proj(P, S)
 #define SPMLA_K_o_group_proj_wgmma64(P, S) SPMLA_K_o_group_proj(P, S)
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma_scalars;
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma64_scalars;
 
-enum {
-	/* Threads that multiply; then those that convert columns, if they are
-	 * e4m3; then those that copy. */
-	O_WGMMA_ITEMS = 512,
-	O_WGMMA_FRONT = 256,
-	O_WGMMA_MAKERS = 128,
-	O_WGMMA_TOKENS = 128, /* of a tile */
-	O_WGMMA_COLUMNS = 128,
-	O_WGMMA_FEW = 64,  /* columns, for few tokens */
-	O_WGMMA_ROW = 128, /* bytes of a chunk's row: e4m3 a part, bf16 half */
-	/* Chunks of the rings: e4m3, then bf16. Powers of two. */
-	O_WGMMA_CHUNKS = 4,
-	O_WGMMA_FEW_CHUNKS = 4,
-	O_WGMMA_BF16_CHUNKS = 4,
-	O_WGMMA_BF16_FEW_CHUNKS = 8,
-	/* Stages: parts of converted columns. Powers of two. */
-	O_WGMMA_STAGES = 2,
-	O_WGMMA_FEW_STAGES = 4
-};
+/* Sets of threads that fetch. A set has a thread for each column of a tile, and
+ * one stage: the panels and the scales of a part. */
+#define O_E4M3_SETS(columns) (O_WGMMA_BACK / (columns))
 
-/* Shared memory of a block, in this order, for tiles of that many columns.
+/* Data of a block in shared memory, in this order, for tiles of that many
+ * columns.
  *
- *   all:   o_wgmma_barriers
- *   e4m3:  panels   [stages][2] O_WGMMA_PANEL, columns as f16
- *          ring     [chunks] O_RING_CHUNK
- *   bf16:  ring     [chunks] O_WGMMA_BF16_CHUNK
- *          results  bf16 [O_WGMMA_TOKENS][columns]
+ *   panels   [sets][2] O_E4M3_PANEL, columns as f16
+ *   tokens   [2 * sets][O_WGMMA_TOKENS][O_WGMMA_ROW]
+ *   scales   f32 [sets][O_WGMMA_TOKENS], tokens' times the columns'
  */
-#define O_WGMMA_BARRIERS       1024 /* bytes */
-#define O_WGMMA_PANEL(columns) (2 * 64 * (columns))
-#define O_WGMMA_RING_AT(columns, stages) \
-	(O_WGMMA_BARRIERS + (stages)*2 * O_WGMMA_PANEL(columns))
-#define O_WGMMA_SHARED(columns, stages, chunks) \
-	(O_WGMMA_RING_AT(columns, stages) +     \
-	 (chunks)*O_RING_CHUNK(O_WGMMA_TOKENS, columns, O_WGMMA_ROW, 1))
-#define O_WGMMA_BF16_CHUNK(columns) \
-	O_RING_CHUNK(O_WGMMA_TOKENS, columns, O_WGMMA_ROW, 0)
-#define O_WGMMA_BF16_SHARED(columns, chunks)                       \
-	(O_WGMMA_BARRIERS + (chunks)*O_WGMMA_BF16_CHUNK(columns) + \
-	 2 * O_WGMMA_TOKENS * (columns))
+#define O_E4M3_PANEL(columns) (2 * 64 * (columns)) /* bytes */
+#define O_E4M3_TOKENS_AT(columns)   \
+	(O_WGMMA_DATA_AT(columns) + \
+	 O_E4M3_SETS(columns) * 2 * O_E4M3_PANEL(columns))
+#define O_E4M3_SCALES_AT(columns)    \
+	(O_E4M3_TOKENS_AT(columns) + \
+	 O_E4M3_SETS(columns) * 2 * O_WGMMA_TOKENS * O_WGMMA_ROW)
+#define O_E4M3_SHARED(columns) \
+	(O_E4M3_SCALES_AT(columns) + O_E4M3_SETS(columns) * 4 * O_WGMMA_TOKENS)
 
 enum {
-	O_WGMMA_BYTES =
-		O_WGMMA_SHARED(O_WGMMA_COLUMNS, O_WGMMA_STAGES, O_WGMMA_CHUNKS),
-	O_WGMMA_FEW_BYTES = O_WGMMA_SHARED(O_WGMMA_FEW, O_WGMMA_FEW_STAGES,
-					   O_WGMMA_FEW_CHUNKS),
-	O_WGMMA_BF16_BYTES =
-		O_WGMMA_BF16_SHARED(O_WGMMA_COLUMNS, O_WGMMA_BF16_CHUNKS),
-	O_WGMMA_BF16_FEW_BYTES =
-		O_WGMMA_BF16_SHARED(O_WGMMA_FEW, O_WGMMA_BF16_FEW_CHUNKS)
+	O_E4M3_BYTES = O_E4M3_SHARED(O_WGMMA_COLUMNS),
+	O_E4M3_FEW_BYTES = O_E4M3_SHARED(O_WGMMA_FEW)
 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
 enum {
-	/* Registers of a thread. Together they are the 512 x 128 that the
-	 * block has from its launch on. With a larger sum, threads in front
-	 * would wait for ever. */
-	O_WGMMA_FRONT_REGISTERS = 192,
-	O_WGMMA_BACK_REGISTERS = 64,
-	O_WGMMA_IN_FRONT = 1, /* a named barrier */
-	O_WGMMA_STEPS = O_PROJ_PART / 16,
-	O_WGMMA_SUMS = O_WGMMA_COLUMNS / 2, /* the most that a thread has */
-	O_WGMMA_MOST_CHUNKS = 8,
-	O_WGMMA_MOST_STAGES = 4
+	O_E4M3_MOST_SETS = 4,
+	O_E4M3_STEPS = O_PROJ_PART / 16,
+	/* Named barriers: mbarriers are there, for those that multiply and for
+	 * each set; and each set but the last has asked for its first part. */
+	O_E4M3_READY = 1,
+	O_E4M3_SET_READY = 2,
+	O_E4M3_ASKED = O_E4M3_SET_READY + O_E4M3_MOST_SETS
 };
+SPMLA_STATIC_ASSERT(O_E4M3_SETS(O_WGMMA_FEW) == O_E4M3_MOST_SETS,
+		    "no kernel has more sets");
 
-typedef struct o_wgmma_barriers {
-	/* Of a chunk of the ring: it is there; all warps have read it. */
-	g_mbarrier full[O_WGMMA_MOST_CHUNKS], free[O_WGMMA_MOST_CHUNKS];
-	/* Of a stage: the panels are there; products are done with them. */
-	g_mbarrier made[O_WGMMA_MOST_STAGES], used[O_WGMMA_MOST_STAGES];
-} o_wgmma_barriers;
-SPMLA_STATIC_ASSERT(sizeof(o_wgmma_barriers) <= O_WGMMA_BARRIERS,
+typedef struct o_e4m3_barriers {
+	/* Of a stage: a part is there; products have read it. */
+	g_mbarrier made[O_E4M3_MOST_SETS], used[O_E4M3_MOST_SETS];
+} o_e4m3_barriers;
+SPMLA_STATIC_ASSERT(sizeof(o_e4m3_barriers) <= O_WGMMA_BARRIERS,
 		    "barriers have room");
-SPMLA_STATIC_ASSERT(O_WGMMA_FRONT *O_WGMMA_FRONT_REGISTERS +
-				    (O_WGMMA_ITEMS - O_WGMMA_FRONT) *
-					    O_WGMMA_BACK_REGISTERS ==
-			    O_WGMMA_ITEMS * 128,
-		    "a block has 128 registers a thread");
-SPMLA_STATIC_ASSERT(O_WGMMA_ITEMS - O_WGMMA_FRONT - O_WGMMA_MAKERS ==
-			    O_WGMMA_TOKENS,
-		    "each thread that copies e4m3 copies a token's scale");
 
-/* Compile-time constants of a kernel. */
-typedef struct o_wgmma_shape {
-	o_ring_shape ring;
-	uint32_t copier; /* the first thread that copies */
-	uint32_t stages;
-} o_wgmma_shape;
-
-/* Waits for the barrier of chunk or stage `at`, counted from the block's first
- * one. A round is as many chunks as the ring has slots, or as many stages as
- * there are. The phase that ends is this round's; with _last, the one of the
- * round before, and in the first round there is no wait. */
+/* Called by those that multiply. Sets wait when they have asked for data. */
 FN void
-o_wgmma_wait(LOCAL g_mbarrier *b, uint32_t at, uint32_t slots)
+o_e4m3_barriers_init(uint32_t columns, LOCAL o_e4m3_barriers *b)
 {
-	g_mbarrier_wait(b + at % slots, at / slots % 2);
-}
-
-FN void
-o_wgmma_wait_last(LOCAL g_mbarrier *b, uint32_t at, uint32_t slots)
-{
-	g_mbarrier_wait(b + at % slots, at / slots % 2 ^ 1);
-}
-
-/* A warp arrives, once all its lanes have come here. */
-FN void
-o_wgmma_arrive(LOCAL g_mbarrier *b)
-{
-	g_subgroup_barrier();
-	if (g_lane() == 0)
-		g_mbarrier_arrive(b);
-}
-
-/* Called by all threads of the block. */
-FN void
-o_wgmma_barriers_init(const PRIVATE o_wgmma_shape *n, LOCAL o_wgmma_barriers *b)
-{
+	const uint32_t item = g_item();
 	uint32_t i;
 
-	if (g_item() == 0) {
-		NO_UNROLL
-		for (i = 0; i < n->ring.chunks; i++) {
-			g_mbarrier_init(&b->full[i], O_WGMMA_ITEMS - n->copier);
-			/* All warps in front of those that copy read it. */
-			g_mbarrier_init(&b->free[i], n->copier / 32);
-		}
-		NO_UNROLL
-		for (i = 0; i < n->stages; i++) {
-			g_mbarrier_init(&b->made[i], O_WGMMA_MAKERS / 32);
-			g_mbarrier_init(&b->used[i], O_WGMMA_FRONT / 32);
-		}
+	if (item < O_E4M3_SETS(columns)) {
+		g_mbarrier_init(&b->made[item], columns / 32);
+		g_mbarrier_init(&b->used[item], O_WGMMA_FRONT / 32);
 		g_mbarriers_publish();
 	}
-	BARRIER();
+	g_named_sync(O_E4M3_READY, O_WGMMA_FRONT);
+	UNROLL
+	for (i = 0; i < O_E4M3_SETS(columns); i++)
+		g_named_arrive(O_E4M3_SET_READY + i, O_WGMMA_FRONT + columns);
 }
 
-/* The rows of a tile from which a thread copies: a piece of 16 bytes of each. */
-typedef struct o_wgmma_rows {
-	GLOBAL const uint8_t *o[O_WGMMA_TOKENS / 16];
-	GLOBAL const uint8_t *w[O_WGMMA_COLUMNS / 16];
-	GLOBAL const uint32_t *o_scale;
-	GLOBAL const uint32_t *w_scale;
-} o_wgmma_rows;
+/* ---- those that fetch ---- */
 
-/* Finds the thread's rows of a tile. A row behind the last token is the last
- * token's again; its sums are not stored. */
-FN void
-o_wgmma_rows_of(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-		uint32_t unit, uint32_t item, PRIVATE o_wgmma_rows *rows)
-{
-	const o_tile tile = o_tile_of(p, &n->ring, unit);
-	const uint32_t step = (O_WGMMA_ITEMS - n->copier) / 8;
-	const uint32_t bytes = n->ring.fp8 ? 1 : 2, last = p->s.tokens - 1;
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < O_WGMMA_TOKENS / step; i++) {
-		const uint32_t t = tile.first + item / 8 + i * step;
-
-		rows->o[i] =
-			p->o +
-			((int64_t)(t < last ? t : last) * p->s.o_token_stride +
-			 (int64_t)tile.group * p->s.o_group_stride) *
-				bytes +
-			item % 8 * 16;
-	}
-	UNROLL
-	for (i = 0; i < n->ring.columns / step; i++)
-		rows->w[i] = p->w +
-			     ((int64_t)tile.group * p->s.w_group_stride +
-			      (int64_t)(tile.column + item / 8 + i * step) *
-				      p->s.w_row_stride) *
-				     bytes +
-			     item % 8 * 16;
-	rows->o_scale = p->o_scales;
-	rows->w_scale = (GLOBAL const uint32_t *)p->w_scales;
-	if (n->ring.fp8) {
-		const uint32_t t = tile.first + item;
-
-		rows->o_scale +=
-			(int64_t)tile.group * p->s.o_scale_group_stride +
-			(t < last ? t : last);
-		rows->w_scale +=
-			(int64_t)tile.group * p->s.w_scale_group_stride +
-			(int64_t)(tile.column / O_PROJ_PART) *
-				p->s.w_scale_row_stride;
-	}
-}
-
-/* Starts the copies of chunk `number` of a tile, and moves the rows on to the
- * next one. */
-FN void
-o_wgmma_ask(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-	    uint32_t item, uint32_t number, PRIVATE o_wgmma_rows *rows,
-	    LOCAL uint8_t *chunk)
-{
-	const uint32_t step = (O_WGMMA_ITEMS - n->copier) / 8;
-	const uint32_t row = item / 8, piece = item % 8;
-	LOCAL uint32_t *scales = o_ring_scales(&n->ring, chunk);
-	LOCAL uint8_t *to =
-		chunk + row * O_WGMMA_ROW +
-		(piece ^ o_ring_swizzle(row, n->ring.tokens_by_8)) * 16;
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < O_WGMMA_TOKENS / step; i++) {
-		g_local_copy128(to + i * step * O_WGMMA_ROW, rows->o[i], 1);
-		rows->o[i] += O_WGMMA_ROW;
-	}
-	to = chunk + (O_WGMMA_TOKENS + row) * O_WGMMA_ROW +
-	     (piece ^ o_ring_swizzle(row, n->ring.columns_by_8)) * 16;
-	UNROLL
-	for (i = 0; i < n->ring.columns / step; i++) {
-		g_local_copy128(to + i * step * O_WGMMA_ROW, rows->w[i], 1);
-		rows->w[i] += O_WGMMA_ROW;
-	}
-	if (n->ring.fp8) {
-		g_local_copy32(scales + item, rows->o_scale, 1);
-		if (!p->s.packed || number % 4 == 3)
-			rows->o_scale += p->s.o_scale_stride;
-		if (item == 0)
-			g_local_copy32(scales + O_WGMMA_TOKENS,
-				       rows->w_scale + number, 1);
-	}
-}
-
-/* Copies all chunks of the block's tiles. */
-FN void
-o_wgmma_copy(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-	     LOCAL o_wgmma_barriers *b, LOCAL uint8_t *ring)
-{
-	const uint32_t units = o_tiles(p, &n->ring);
-	const uint32_t chunks =
-		p->s.inner / (n->ring.fp8 ? O_PROJ_PART : O_PROJ_PART / 2);
-	uint32_t item = g_item() - n->copier, unit, i, at = 0;
-	o_wgmma_rows rows;
-
-	g_wgmma_defer(&item); /* or it is read anew each time */
-	for (unit = g_block(); unit < units; unit += g_blocks()) {
-		o_wgmma_rows_of(p, n, unit, item, &rows);
-		NO_UNROLL
-		for (i = 0; i < chunks; i++, at++) {
-			const uint32_t slot = at % n->ring.chunks;
-
-			o_wgmma_wait_last(b->free, at, n->ring.chunks);
-			o_wgmma_ask(p, n, item, i, &rows,
-				    o_ring_chunk(&n->ring, ring, slot));
-			g_mbarrier_arrive_copies(&b->full[slot]);
-		}
-	}
-}
-
-/* ---- e4m3 ---- */
-
-/* Where a stage's panels lie. */
+/* Where part `at` of the block's tiles is: columns as f16, tokens, scales. */
 FN LOCAL uint8_t *
-o_wgmma_panels(const PRIVATE o_wgmma_shape *n, LOCAL uint8_t *local,
-	       uint32_t stage)
+o_e4m3_panels(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
 {
-	return local + O_WGMMA_BARRIERS +
-	       stage * 2 * O_WGMMA_PANEL(n->ring.columns);
+	return local + O_WGMMA_DATA_AT(columns) +
+	       at % O_E4M3_SETS(columns) * 2 * O_E4M3_PANEL(columns);
 }
 
-/* Loads half a part of a column. */
-FN void
-o_wgmma_load_column(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
-		    uint32_t row, uint32_t side, uint32_t raw[4][4])
+FN LOCAL uint8_t *
+o_e4m3_tokens(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
 {
-	uint32_t t;
+	return local + O_E4M3_TOKENS_AT(columns) +
+	       at % (2 * O_E4M3_SETS(columns)) * O_WGMMA_TOKENS * O_WGMMA_ROW;
+}
+
+FN LOCAL float *
+o_e4m3_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
+{
+	return (LOCAL float *)(local + O_E4M3_SCALES_AT(columns)) +
+	       at % O_E4M3_SETS(columns) * O_WGMMA_TOKENS;
+}
+
+/* What a set fetches of a tile. A thread has piece item % 8, of 16 bytes, of
+ * rows that are columns / 8 apart, and the scales of tokens that are `columns`
+ * apart. */
+typedef struct o_e4m3_share {
+	GLOBAL const uint8_t *o, *w; /* the thread's first rows */
+	GLOBAL const uint32_t *o_scale, *w_scale;
+	uint32_t tokens; /* from the tile's first one to the call's last */
+} o_e4m3_share;
+
+/* A thread's first row of the columns. Of 8 threads four have the first four
+ * pieces of a row, and four the last four of the row beside it. So they store
+ * to different banks. */
+FN uint32_t
+o_e4m3_row(uint32_t item)
+{
+	return item / 8 ^ item % 8 / 4;
+}
+
+FN void
+o_e4m3_share_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+		uint32_t unit, uint32_t item, PRIVATE o_e4m3_share *share)
+{
+	const o_tile tile = o_tile_of(p, n, unit);
+
+	share->o = p->o +
+		   (int64_t)(tile.first + item / 8) * p->s.o_token_stride +
+		   (int64_t)tile.group * p->s.o_group_stride + item % 8 * 16;
+	share->w =
+		p->w + (int64_t)tile.group * p->s.w_group_stride +
+		(int64_t)(tile.column + o_e4m3_row(item)) * p->s.w_row_stride +
+		item % 8 * 16;
+	share->tokens = p->s.tokens - tile.first;
+}
+
+/* Finds the scales of the tile, when its first part is asked for. */
+FN void
+o_e4m3_scales_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+		 uint32_t unit, PRIVATE o_e4m3_share *share)
+{
+	const o_tile tile = o_tile_of(p, n, unit);
+
+	share->o_scale = p->o_scales +
+			 (int64_t)tile.group * p->s.o_scale_group_stride +
+			 tile.first;
+	share->w_scale =
+		(GLOBAL const uint32_t *)p->w_scales +
+		(int64_t)tile.group * p->s.w_scale_group_stride +
+		(int64_t)(tile.column / O_PROJ_PART) * p->s.w_scale_row_stride;
+}
+
+/* Starts the copies of a part's tokens. Tokens behind the last are zeros. */
+FN void
+o_e4m3_copy_tokens(const PRIVATE o_proj_params *p, uint32_t columns,
+		   const PRIVATE o_e4m3_share *share, uint32_t item,
+		   uint32_t part, LOCAL uint8_t *tokens)
+{
+	const uint32_t step = columns / 8, row = item / 8;
+	GLOBAL const uint8_t *from = share->o + part * O_PROJ_PART;
+	LOCAL uint8_t *to =
+		tokens + row * O_WGMMA_ROW + (item % 8 ^ row % 8) * 16;
+	uint32_t t, i;
+
+	if (share->tokens < O_WGMMA_TOKENS) {
+		NO_UNROLL
+		for (t = row; t < O_WGMMA_TOKENS; t += step) {
+			g_local_copy128(to, from, t < share->tokens);
+			from += step * p->s.o_token_stride;
+			to += step * O_WGMMA_ROW;
+		}
+		return;
+	}
+	UNROLL
+	for (i = 0; i < O_WGMMA_TOKENS / step; i++) {
+		g_local_copy128(to + i * step * O_WGMMA_ROW, from, 1);
+		from += step * p->s.o_token_stride;
+	}
+}
+
+/* Loads a thread's pieces of a part of the columns. */
+FN void
+o_e4m3_load_columns(const PRIVATE o_proj_params *p, uint32_t columns,
+		    const PRIVATE o_e4m3_share *share, uint32_t part,
+		    uint32_t raw[8][4])
+{
+	GLOBAL const uint8_t *from = share->w + part * O_PROJ_PART;
+	uint32_t i;
 
 	UNROLL
-	for (t = 0; t < 4; t++)
-		g_local_load128(chunk + (n->tokens + row) * n->bytes +
-					((4 * side + t) ^ row % 8) * 16,
-				raw[t]);
+	for (i = 0; i < 8; i++) {
+		g_load128(from, raw[i]);
+		from += columns / 8 * p->s.w_row_stride;
+	}
 }
 
-/* Converts it to f16, in a panel. Its values are in the order of a token's
- * values in o_wgmma_tokens: word j of four pieces is step j. */
+/* Stores them as f16 in panels. A piece is a step's 16 values. Lane t of the
+ * four that have a token's row has word t of a piece. It multiplies the word's
+ * first two values as columns 2 t and 2 t + 1, and the others as columns 2 t +
+ * 8 and 2 t + 9, so that is where they go. */
 FN void
-o_wgmma_column(const PRIVATE o_ring_shape *n, uint32_t raw[4][4], uint32_t row,
-	       uint32_t side, LOCAL uint8_t *panels)
+o_e4m3_store_columns(uint32_t columns, uint32_t raw[8][4], uint32_t item,
+		     LOCAL uint8_t *panels)
 {
 	LOCAL uint16_t *panel =
-		(LOCAL uint16_t *)(panels + side * O_WGMMA_PANEL(n->columns));
-	uint32_t j, half, t;
+		(LOCAL uint16_t *)(panels +
+				   item % 8 / 4 * O_E4M3_PANEL(columns));
+	uint32_t i, half, t;
 
 	UNROLL
-	for (j = 0; j < 4; j++) {
+	for (i = 0; i < 8; i++) {
 		uint32_t x[4][2];
 
 		UNROLL
 		for (t = 0; t < 4; t++)
-			g_e4m3x4_to_f16x4(raw[t][j], x[t]);
+			g_e4m3x4_to_f16x4(raw[i][t], x[t]);
 		UNROLL
 		for (half = 0; half < 2; half++) {
 			const uint32_t words[4] = {x[0][half], x[1][half],
 						   x[2][half], x[3][half]};
 
 			g_local_store128(
-				panel + g_panel_at(row, 16 * j + 8 * half),
+				panel +
+					g_panel_at(o_e4m3_row(item),
+						   item % 4 * 16 + 8 * half) +
+					i * (columns / 8) * G_PANEL,
 				words);
 		}
 	}
 }
 
-/* Converts the columns of all parts of the block's tiles. A thread converts
- * half a part of a column or, in tiles of 128 columns, both halves. */
+/* A set asks for its first part once the set before has asked. Otherwise all
+ * would wait for the data of all. */
 FN void
-o_wgmma_convert(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-		LOCAL o_wgmma_barriers *b, LOCAL uint8_t *local)
+o_e4m3_may_ask(uint32_t columns, uint32_t set)
 {
-	const uint32_t sides = 2 * n->ring.columns / O_WGMMA_MAKERS;
-	LOCAL uint8_t *ring =
-		local + O_WGMMA_RING_AT(n->ring.columns, n->stages);
-	const uint32_t all =
-		(o_tiles(p, &n->ring) - g_block() + g_blocks() - 1) /
-		g_blocks() * (p->s.inner / O_PROJ_PART);
-	uint32_t item = g_item() - O_WGMMA_FRONT, at, i;
-	const uint32_t row = item % n->ring.columns;
-	uint32_t side, raw[4][4];
+	if (set > 0)
+		g_named_sync(O_E4M3_ASKED + set - 1, 2 * columns);
+}
 
-	g_wgmma_defer(&item); /* or it is read anew each time */
-	side = item / n->ring.columns;
-	if (all == 0)
-		return;
-	o_wgmma_wait(b->full, 0, n->ring.chunks);
-	o_wgmma_load_column(&n->ring, ring, row, side, raw);
+/* Also waits until mbarriers are there. */
+FN void
+o_e4m3_has_asked(uint32_t columns, uint32_t set)
+{
+	if (set + 1 < O_E4M3_SETS(columns))
+		g_named_arrive(O_E4M3_ASKED + set, 2 * columns);
+	g_named_sync(O_E4M3_SET_READY + set, O_WGMMA_FRONT + columns);
+}
+
+/* Where a set is: a part of the tile `unit`. */
+typedef struct o_e4m3_place {
+	uint32_t unit, part, is_new; /* the part before was of another tile */
+} o_e4m3_place;
+
+/* Moves on by that many parts. */
+FN void
+o_e4m3_move(const PRIVATE o_proj_params *p, uint32_t parts,
+	    PRIVATE o_e4m3_place *place)
+{
+	place->part += parts;
+	place->is_new = 0;
 	NO_UNROLL
-	for (at = 0; at < all; at++) {
-		const uint32_t slot = at % n->ring.chunks;
-		const uint32_t stage = at % n->stages;
-		LOCAL uint8_t *chunk = o_ring_chunk(&n->ring, ring, slot);
-		LOCAL uint8_t *panels = o_wgmma_panels(n, local, stage);
-
-		o_wgmma_wait_last(b->used, at, n->stages);
-		o_wgmma_column(&n->ring, raw, row, side, panels);
-		NO_UNROLL
-		for (i = 1; i < sides; i++) {
-			o_wgmma_load_column(&n->ring, chunk, row, i, raw);
-			o_wgmma_column(&n->ring, raw, row, i, panels);
-		}
-		o_wgmma_arrive(&b->free[slot]);
-		/* Before the fence, so that the load does not wait for it. */
-		if (at + 1 < all) {
-			o_wgmma_wait(b->full, at + 1, n->ring.chunks);
-			chunk = o_ring_chunk(&n->ring, ring,
-					     (at + 1) % n->ring.chunks);
-			o_wgmma_load_column(&n->ring, chunk, row, side, raw);
-		}
-		g_fence_async(); /* panels */
-		o_wgmma_arrive(&b->made[stage]);
+	for (; place->part >= p->s.inner / O_PROJ_PART; place->is_new = 1) {
+		place->part -= p->s.inner / O_PROJ_PART;
+		place->unit += g_blocks();
 	}
 }
 
-/* Loads what a lane needs of half a part of the tile's tokens: a row's piece for
- * four steps, and the same of the row 8 below. */
+/* Fetches the parts of the block's tiles that are the set's. A part's tokens
+ * take the place of those of two rounds before. The set has waited for products
+ * with them before it stored the columns of the last round. */
 FN void
-o_wgmma_load(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
-	     uint32_t item, uint32_t half, uint32_t raw[2][4])
+o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	     LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local)
 {
-	const uint32_t g = item % 32 / 4;
-	LOCAL const uint8_t *row =
-		chunk + (item / 32 * 16 + g) * n->bytes +
-		((4 * half + item % 4) ^ o_ring_swizzle(g, 0)) * 16;
+	const uint32_t columns = n->columns, sets = O_E4M3_SETS(columns);
+	const uint32_t each = O_WGMMA_TOKENS / columns; /* scales */
+	const uint32_t units = (uint32_t)p->s.tiles;
+	uint32_t item = g_item() - O_WGMMA_FRONT;
+	uint32_t at, i;
+	o_e4m3_place place = {g_block(), 0, 1};
+	o_e4m3_share share;
 
-	g_local_load128(row, raw[0]);
-	g_local_load128(row + 8 * n->bytes, raw[1]);
+	g_wgmma_defer(&item); /* or it is read anew each time */
+	at = item / columns;
+	item %= columns;
+	o_e4m3_move(p, at, &place);
+	place.is_new = 1;
+	if (place.unit >= units) {
+		o_e4m3_may_ask(columns, at);
+		o_e4m3_has_asked(columns, at);
+	}
+	NO_UNROLL
+	for (; place.unit < units; at += sets, o_e4m3_move(p, sets, &place)) {
+		LOCAL float *scales = o_e4m3_scales(columns, local, at);
+		uint32_t raw[8][4], word[2], w_word;
+
+		g_wgmma_defer(&item); /* what it gives has no registers */
+		if (place.is_new)
+			o_e4m3_share_of(p, n, place.unit, item, &share);
+		if (at < sets)
+			o_e4m3_may_ask(columns, at);
+		o_e4m3_load_columns(p, columns, &share, place.part, raw);
+		o_e4m3_copy_tokens(p, columns, &share, item, place.part,
+				   o_e4m3_tokens(columns, local, at));
+		if (place.is_new)
+			o_e4m3_scales_of(p, n, place.unit, &share);
+		UNROLL
+		for (i = 0; i < each; i++) {
+			const uint32_t t = item + i * columns;
+
+			word[i] =
+				share.o_scale[(int64_t)(p->s.packed
+								? place.part / 4
+								: place.part) *
+						      p->s.o_scale_stride +
+					      (t < share.tokens ? t : 0)];
+		}
+		w_word = share.w_scale[place.part];
+		if (at < sets)
+			o_e4m3_has_asked(columns, at);
+		o_wgmma_wait_last(b->used, at, sets);
+		UNROLL
+		for (i = 0; i < each; i++)
+			scales[item + i * columns] =
+				o_ring_scale_of(p, word[i], w_word, place.part);
+		o_e4m3_store_columns(columns, raw, item,
+				     o_e4m3_panels(columns, local, at));
+		g_local_copies_wait();
+		g_fence_async(); /* panels */
+		o_wgmma_arrive(&b->made[at % sets]);
+	}
 }
 
-/* Converts it to the fragments of A of each step. */
+/* ---- those that multiply ---- */
+
+/* What a warp has of a tile in registers. With 64 columns parts have sums and
+ * scales in turn. */
+typedef struct o_e4m3_work {
+	uint32_t raw[4][4]; /* tokens of a part */
+	uint32_t a[O_E4M3_STEPS][4];
+	float d[2][O_WGMMA_SUMS], total[O_WGMMA_SUMS];
+	float scale[2][2]; /* of a lane's two tokens */
+} o_e4m3_work;
+
+/* Loads what a lane needs of the warp's tokens of part `at`, once it is there,
+ * if it is before `end`: in word i of raw[s] a word of piece 2 s + i / 2, of
+ * row g or, if i is odd, g + 8. */
 FN void
-o_wgmma_tokens(uint32_t raw[4][4], uint32_t a[O_WGMMA_STEPS][4])
+o_e4m3_load(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
+	    uint32_t item, uint32_t at, uint32_t end, PRIVATE o_e4m3_work *w)
+{
+	const uint32_t row = item / 32 * 16 + item % 16;
+	LOCAL const uint8_t *from =
+		o_e4m3_tokens(columns, local, at) + row * O_WGMMA_ROW;
+	uint32_t s;
+
+	if (at >= end)
+		return;
+	o_wgmma_wait(b->made, at, O_E4M3_SETS(columns));
+	UNROLL
+	for (s = 0; s < 4; s++)
+		g_load_matrices(
+			(LOCAL const uint16_t *)(from +
+						 ((2 * s + item % 32 / 16) ^
+						  row % 8) *
+							 16),
+			w->raw[s]);
+}
+
+/* Converts half of them to the fragments of A of four steps. */
+FN void
+o_e4m3_convert(uint32_t half, PRIVATE o_e4m3_work *w)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < O_WGMMA_STEPS; i++) {
+	for (i = 4 * half; i < 4 * half + 4; i++) {
 		uint32_t x[2], y[2];
 
-		g_e4m3x4_to_f16x4(raw[i / 4 * 2][i % 4], x);
-		g_e4m3x4_to_f16x4(raw[i / 4 * 2 + 1][i % 4], y);
-		a[i][0] = x[0];
-		a[i][1] = y[0];
-		a[i][2] = x[1];
-		a[i][3] = y[1];
+		g_e4m3x4_to_f16x4(w->raw[i / 2][i % 2 * 2], x);
+		g_e4m3x4_to_f16x4(w->raw[i / 2][i % 2 * 2 + 1], y);
+		w->a[i][0] = x[0];
+		w->a[i][1] = y[0];
+		w->a[i][2] = x[1];
+		w->a[i][3] = y[1];
 	}
 }
 
-/* Begins d = A B; d is there after g_wgmma_wait. */
+/* Begins their products: sums k are A B, or more with the second half. */
 FN void
-o_wgmma_begin(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *panels,
-	      uint32_t a[O_WGMMA_STEPS][4], PRIVATE float *d)
+o_e4m3_begin(uint32_t columns, LOCAL uint8_t *local, uint32_t at, uint32_t half,
+	     uint32_t k, PRIVATE o_e4m3_work *w)
 {
-	const g_panel b = g_panel_of(panels, G_GROUP_BYTES, 0);
+	const g_panel b = g_panel_of(o_e4m3_panels(columns, local, at) +
+					     half * O_E4M3_PANEL(columns),
+				     G_GROUP_BYTES, 0);
 	uint32_t i;
 
-	g_wgmma_hold_all(d, n->columns / 2);
+	if (half == 0)
+		g_wgmma_hold_all(w->d[k], columns / 2);
 	g_wgmma_begin();
 	UNROLL
-	for (i = 0; i < O_WGMMA_STEPS; i++) {
-		const g_panel at = g_panel_step(
-			g_panel_on(b, i / 4 * O_WGMMA_PANEL(n->columns)),
-			i % 4);
+	for (i = 0; i < 4; i++) {
+		PRIVATE uint32_t *a = w->a[4 * half + i];
+		const g_panel b_i = g_panel_step(b, i);
 
-		if (n->columns == O_WGMMA_FEW) {
-			if (i == 0)
-				g_wgmma_f16_n64_registers_first(d, a[i], at);
+		if (columns == O_WGMMA_FEW) {
+			if (half == 0 && i == 0)
+				g_wgmma_f16_n64_registers_first(w->d[k], a,
+								b_i);
 			else
-				g_wgmma_f16_n64_registers(d, a[i], at);
+				g_wgmma_f16_n64_registers(w->d[k], a, b_i);
 		} else {
-			if (i == 0)
-				g_wgmma_f16_n128_registers_first(d, a[i], at);
+			if (half == 0 && i == 0)
+				g_wgmma_f16_n128_registers_first(w->d[k], a,
+								 b_i);
 			else
-				g_wgmma_f16_n128_registers(d, a[i], at);
+				g_wgmma_f16_n128_registers(w->d[k], a, b_i);
 		}
 	}
 	g_wgmma_commit();
 }
 
-/* Adds d, whose products are over, times the scales of its two tokens, to
- * total. */
+/* Loads the scales of part `at`. */
 FN void
-o_wgmma_add(const PRIVATE o_ring_shape *n, const PRIVATE float *scale,
-	    PRIVATE float *d, PRIVATE float *total)
+o_e4m3_load_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t item,
+		   uint32_t at, uint32_t k, PRIVATE o_e4m3_work *w)
+{
+	LOCAL const float *scales = o_e4m3_scales(columns, local, at) +
+				    item / 32 * 16 + item % 32 / 4;
+
+	w->scale[k][0] = scales[0];
+	w->scale[k][1] = scales[8];
+}
+
+/* Adds sums k, whose products are over, times their scales. */
+FN void
+o_e4m3_add(uint32_t columns, uint32_t k, PRIVATE o_e4m3_work *w)
 {
 	uint32_t i;
 
-	g_wgmma_hold_all(d, n->columns / 2);
+	g_wgmma_hold_all(w->d[k], columns / 2);
 	UNROLL
-	for (i = 0; i < n->columns / 2; i++)
-		total[i] = g_fma(d[i], scale[i / 2 % 2], total[i]);
+	for (i = 0; i < columns / 2; i++)
+		w->total[i] =
+			g_fma(w->d[k][i], w->scale[k][i / 2 % 2], w->total[i]);
 }
 
-/* Writes a tile, through shared memory, so that a token's columns are stored
- * together: piece i of token t lies at place i ^ (t % 8). */
+/* Waits for all products. Those that fetch may then overwrite part `at`. */
 FN void
-o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
-	      uint32_t unit, const PRIVATE float *total, LOCAL uint8_t *staged)
+o_e4m3_end(uint32_t columns, LOCAL o_e4m3_barriers *b, uint32_t at)
 {
-	const uint32_t item = g_item_again(), lane = item % 32;
-	const uint32_t own = item / 32 * 16 + lane % 16;
-	const uint32_t pieces = n->columns / 8; /* of a token */
-	const o_tile tile = o_tile_of(p, n, unit);
-	uint32_t i, j;
+	g_wgmma_wait();
+	o_wgmma_arrive(&b->used[at % O_E4M3_SETS(columns)]);
+}
 
-	/* No products read this memory, and the previous tile is stored. */
-	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
-	UNROLL
-	for (i = 0; i < pieces / 2; i++) {
-		const uint32_t piece = 2 * i + lane / 16;
-		uint32_t x[4];
-
-		UNROLL
-		for (j = 0; j < 4; j++)
-			x[j] = g_bf16x2_bits(total[8 * i + 2 * j],
-					     total[8 * i + 2 * j + 1]);
-		g_store_matrices((LOCAL uint16_t *)(staged +
-						    own * 2 * n->columns +
-						    (piece ^ own % 8) * 16),
-				 x);
-	}
-	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
-	/* No lane leaves the loop early: barriers follow. */
+/* Multiplies the parts from `at` on, one after the other. */
+FN void
+o_e4m3_tile(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
+	    uint32_t item, uint32_t at, uint32_t end, PRIVATE o_e4m3_work *w)
+{
+	o_e4m3_load(columns, b, local, item, at, end, w);
 	NO_UNROLL
-	for (i = item; i < O_WGMMA_TOKENS * pieces; i += O_WGMMA_FRONT) {
-		const uint32_t t = i / pieces, piece = i % pieces;
-		const uint32_t is = tile.first + t < p->s.tokens;
-		GLOBAL uint16_t *to =
-			p->z + (int64_t)(tile.first + t) * p->s.z_token_stride +
-			(int64_t)tile.group * p->s.z_group_stride +
-			tile.column + 8 * piece;
-		uint32_t x[4];
-
-		g_local_load128(
-			staged + t * 2 * n->columns + (piece ^ t % 8) * 16, x);
-		if (is && p->s.z_aligned)
-			g_store4(to, x);
-		UNROLL
-		for (j = 0; j < 8; j++)
-			if (is && !p->s.z_aligned)
-				to[j] = (uint16_t)(x[j / 2] >> j % 2 * 16);
+	for (; at < end; at++) {
+		g_wgmma_defer(&item); /* what it gives has no registers */
+		o_e4m3_convert(0, w);
+		o_e4m3_convert(1, w);
+		o_e4m3_load_scales(columns, local, item, at, 0, w);
+		o_e4m3_begin(columns, local, at, 0, 0, w);
+		o_e4m3_begin(columns, local, at, 1, 0, w);
+		o_e4m3_end(columns, b, at);
+		o_e4m3_load(columns, b, local, item, at + 1, end, w);
+		o_e4m3_add(columns, 0, w);
 	}
 }
 
-/* Multiplies all tiles of the block. With packed scales a tile has a multiple
- * of four parts, so the scales of part `at` are in byte at % 4 of a word. */
+/* Begins part `at`, with sums k, and ends the part before. While half of a part
+ * is multiplied, the next half is converted. */
 FN void
-o_wgmma_multiply(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-		 LOCAL o_wgmma_barriers *b, LOCAL uint8_t *local)
+o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
+	    uint32_t item, uint32_t at, uint32_t end, uint32_t k,
+	    PRIVATE o_e4m3_work *w)
 {
+	g_wgmma_wait_but(1);
+	o_e4m3_convert(0, w);
+	o_e4m3_load_scales(columns, local, item, at, k, w);
+	o_e4m3_begin(columns, local, at, 0, k, w);
+	g_wgmma_wait_but(1);
+	o_wgmma_arrive(&b->used[(at - 1) % O_E4M3_SETS(columns)]);
+	o_e4m3_convert(1, w);
+	o_e4m3_load(columns, b, local, item, at + 1, end, w);
+	o_e4m3_begin(columns, local, at, 1, k, w);
+	o_e4m3_add(columns, k ^ 1, w);
+}
+
+/* Multiplies the parts from `at` on, one beside the other. */
+FN void
+o_e4m3_few_tile(uint32_t columns, LOCAL o_e4m3_barriers *b,
+		LOCAL uint8_t *local, uint32_t item, uint32_t at, uint32_t end,
+		PRIVATE o_e4m3_work *w)
+{
+	o_e4m3_load(columns, b, local, item, at, end, w);
+	o_e4m3_convert(0, w);
+	o_e4m3_convert(1, w);
+	o_e4m3_load_scales(columns, local, item, at, 0, w);
+	o_e4m3_begin(columns, local, at, 0, 0, w);
+	o_e4m3_begin(columns, local, at, 1, 0, w);
+	o_e4m3_load(columns, b, local, item, at + 1, end, w);
+	NO_UNROLL
+	for (at++; at + 1 < end; at += 2) {
+		o_e4m3_step(columns, b, local, item, at, end, 1, w);
+		o_e4m3_step(columns, b, local, item, at + 1, end, 0, w);
+	}
+	if (at < end) {
+		o_e4m3_step(columns, b, local, item, at, end, 1, w);
+		o_e4m3_end(columns, b, at);
+		o_e4m3_add(columns, 1, w);
+	} else {
+		o_e4m3_end(columns, b, at - 1);
+		o_e4m3_add(columns, 0, w);
+	}
+}
+
+/* Multiplies all tiles of the block. */
+FN void
+o_e4m3_multiply(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+		LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local)
+{
+	const uint32_t units = (uint32_t)p->s.tiles, columns = n->columns;
 	const uint32_t parts = p->s.inner / O_PROJ_PART;
-	const uint32_t chunks = n->ring.chunks;
-	const uint32_t units = o_tiles(p, &n->ring);
-	LOCAL uint8_t *ring =
-		local + O_WGMMA_RING_AT(n->ring.columns, n->stages);
-	uint32_t a[O_WGMMA_STEPS][4], raw[4][4];
-	float d[O_WGMMA_SUMS], total[O_WGMMA_SUMS];
-	uint32_t unit, part, i, at = 0, item = g_item();
+	uint32_t unit, i, at = 0, item = g_item();
+	o_e4m3_work w;
 
 	g_wgmma_defer(&item); /* or it is read anew each time */
-	for (unit = g_block(); unit < units; unit += g_blocks()) {
+	for (unit = g_block(); unit < units; unit += g_blocks(), at += parts) {
 		UNROLL
-		for (i = 0; i < n->ring.columns / 2; i++)
-			total[i] = d[i] = 0.0f;
-		o_wgmma_wait(b->full, at, chunks);
-		o_wgmma_load(&n->ring,
-			     o_ring_chunk(&n->ring, ring, at % chunks), item, 0,
-			     raw);
-		NO_UNROLL
-		for (part = 1;; part++, at++) {
-			const uint32_t stage = at % n->stages;
-			LOCAL uint8_t *chunk =
-				o_ring_chunk(&n->ring, ring, at % chunks);
-			float scale[2];
-
-			UNROLL
-			for (i = 0; i < 2; i++)
-				scale[i] = o_ring_scale(
-					p, o_ring_scales(&n->ring, chunk),
-					O_WGMMA_TOKENS,
-					item / 32 * 16 + item % 32 / 4 + 8 * i,
-					at);
-			o_wgmma_load(&n->ring, chunk, item, 1, raw + 2);
-			o_wgmma_tokens(raw, a);
-			o_wgmma_arrive(&b->free[at % chunks]);
-			o_wgmma_wait(b->made, at, n->stages);
-			o_wgmma_begin(&n->ring, o_wgmma_panels(n, local, stage),
-				      a, d);
-			if (part < parts) {
-				o_wgmma_wait(b->full, at + 1, chunks);
-				o_wgmma_load(&n->ring,
-					     o_ring_chunk(&n->ring, ring,
-							  (at + 1) % chunks),
-					     item, 0, raw);
-			}
-			g_wgmma_wait();
-			if (part < parts)
-				o_wgmma_arrive(&b->used[stage]);
-			o_wgmma_add(&n->ring, scale, d, total);
-			if (part == parts)
-				break;
-		}
-		/* Results are staged in the last part's panels. */
-		o_wgmma_write(p, &n->ring, unit, total,
-			      o_wgmma_panels(n, local, at % n->stages));
-		o_wgmma_arrive(&b->used[at++ % n->stages]);
-	}
-}
-
-/* ---- bf16 ---- */
-
-/* Begins d += A B for a chunk, or d = A B if it `is_first`. */
-FN void
-o_wgmma_chunk_bf16(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
-		   uint32_t is_first, PRIVATE float *d)
-{
-	const g_panel a = g_panel_of(chunk + g_item() / 128 * 64 * O_WGMMA_ROW,
-				     G_GROUP_BYTES, 0);
-	const g_panel b = g_panel_of(chunk + O_WGMMA_TOKENS * O_WGMMA_ROW,
-				     G_GROUP_BYTES, 0);
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < n->columns / 2 && is_first; i++) {
-		d[i] = 0.0f;
-		g_wgmma_hold(d + i);
-	}
-	g_wgmma_begin();
-	UNROLL
-	for (i = 0; i < O_WGMMA_STEPS / 2; i++) {
-		const g_panel a_at = g_panel_step(a, i);
-		const g_panel b_at = g_panel_step(b, i);
-
-		if (n->columns == O_WGMMA_FEW)
-			g_wgmma_bf16_n64(d, a_at, b_at);
+		for (i = 0; i < columns / 2; i++)
+			w.total[i] = w.d[0][i] = w.d[1][i] = 0.0f;
+		if (columns == O_WGMMA_FEW)
+			o_e4m3_few_tile(columns, b, local, item, at, at + parts,
+					&w);
 		else
-			g_wgmma_bf16_n128(d, a_at, b_at);
-	}
-	g_wgmma_commit();
-}
-
-/* Multiplies all tiles of the block. A part is two chunks. The fence is here,
- * not where they were copied. */
-FN void
-o_wgmma_multiply_bf16(const PRIVATE o_proj_params *p,
-		      const PRIVATE o_ring_shape *n, LOCAL o_wgmma_barriers *b,
-		      LOCAL uint8_t *ring)
-{
-	const uint32_t parts = p->s.inner / O_PROJ_PART;
-	const uint32_t units = o_tiles(p, n);
-	float d[O_WGMMA_SUMS], total[O_WGMMA_SUMS];
-	uint32_t unit, part, i, at = 0;
-
-	for (unit = g_block(); unit < units; unit += g_blocks()) {
-		UNROLL
-		for (i = 0; i < n->columns / 2; i++)
-			total[i] = d[i] = 0.0f;
-		NO_UNROLL
-		for (part = 0; part < parts; part++, at += 2) {
-			UNROLL
-			for (i = 0; i < 2; i++) {
-				o_wgmma_wait(b->full, at + i, n->chunks);
-				g_fence_async(); /* what was copied */
-				o_wgmma_chunk_bf16(
-					n,
-					o_ring_chunk(n, ring,
-						     (at + i) % n->chunks),
-					i == 0, d);
-			}
-			g_wgmma_wait();
-			UNROLL
-			for (i = 0; i < 2; i++)
-				o_wgmma_arrive(&b->free[(at + i) % n->chunks]);
-			g_wgmma_hold_all(d, n->columns / 2);
-			UNROLL
-			for (i = 0; i < n->columns / 2; i++)
-				total[i] += d[i];
-		}
-		o_wgmma_write(p, n, unit, total,
-			      ring + n->chunks *
-					      O_WGMMA_BF16_CHUNK(n->columns));
+			o_e4m3_tile(columns, b, local, item, at, at + parts,
+				    &w);
+		o_wgmma_write(p, n, unit, w.total, local);
 	}
 }
 
-/* ---- kernels ---- */
-
-/* The arguments are compile-time constants. */
-FN o_wgmma_shape
-o_wgmma_shape_of(uint32_t fp8, uint32_t columns, uint32_t chunks,
-		 uint32_t stages)
-{
-	o_wgmma_shape n;
-
-	n.ring.fp8 = fp8;
-	n.ring.tokens = O_WGMMA_TOKENS;
-	n.ring.columns = columns;
-	n.ring.bytes = O_WGMMA_ROW;
-	n.ring.parts = fp8;
-	n.ring.chunks = chunks;
-	n.ring.tokens_by_8 = !fp8;
-	n.ring.columns_by_8 = 1;
-	n.copier = O_WGMMA_FRONT + (fp8 ? O_WGMMA_MAKERS : 0);
-	n.stages = stages;
-	return n;
-}
-
 FN void
-o_wgmma_e4m3(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-	     LOCAL uint8_t *local)
+o_e4m3_all(const PRIVATE o_proj_params *p, uint32_t columns,
+	   LOCAL uint8_t *local)
 {
-	LOCAL o_wgmma_barriers *b = (LOCAL o_wgmma_barriers *)local;
+	const o_ring_shape n = o_wgmma_shape(columns, 0);
+	LOCAL o_e4m3_barriers *b = (LOCAL o_e4m3_barriers *)local;
 
-	o_wgmma_barriers_init(n, b);
 	if (g_item() < O_WGMMA_FRONT) {
+		o_e4m3_barriers_init(columns, b);
 		G_REGISTERS_UP(O_WGMMA_FRONT_REGISTERS);
-		o_wgmma_multiply(p, n, b, local);
+		o_e4m3_multiply(p, &n, b, local);
 	} else {
 		G_REGISTERS_DOWN(O_WGMMA_BACK_REGISTERS);
-		if (g_item() < n->copier)
-			o_wgmma_convert(p, n, b, local);
-		else
-			o_wgmma_copy(p, n, b,
-				     local + O_WGMMA_RING_AT(n->ring.columns,
-							     n->stages));
+		o_e4m3_fetch(p, &n, b, local);
 	}
-}
-
-FN void
-o_wgmma_bf16(const PRIVATE o_proj_params *p, const PRIVATE o_wgmma_shape *n,
-	     LOCAL uint8_t *local)
-{
-	LOCAL o_wgmma_barriers *b = (LOCAL o_wgmma_barriers *)local;
-	LOCAL uint8_t *ring = local + O_WGMMA_BARRIERS;
-
-	o_wgmma_barriers_init(n, b);
-	if (g_item() < O_WGMMA_FRONT) {
-		G_REGISTERS_UP(O_WGMMA_FRONT_REGISTERS);
-		o_wgmma_multiply_bf16(p, &n->ring, b, ring);
-	} else {
-		G_REGISTERS_DOWN(O_WGMMA_BACK_REGISTERS);
-		o_wgmma_copy(p, n, b, ring);
-	}
-}
-
-SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma, 1)
-void
-spmla_k_o_group_proj_bf16_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma))
-{
-	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_wgmma_shape n =
-		o_wgmma_shape_of(0, O_WGMMA_COLUMNS, O_WGMMA_BF16_CHUNKS, 0);
-	LOCAL_DYNAMIC(local, O_WGMMA_BF16_BYTES);
-
-	o_wgmma_bf16(&p, &n, local);
-}
-
-SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma64, 1)
-void
-spmla_k_o_group_proj_bf16_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma64))
-{
-	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_wgmma_shape n =
-		o_wgmma_shape_of(0, O_WGMMA_FEW, O_WGMMA_BF16_FEW_CHUNKS, 0);
-	LOCAL_DYNAMIC(local, O_WGMMA_BF16_FEW_BYTES);
-
-	o_wgmma_bf16(&p, &n, local);
 }
 
 SPMLA_KERNEL_BLOCKS(o_group_proj_wgmma, 1)
@@ -750,11 +582,9 @@ void
 spmla_k_o_group_proj_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_wgmma))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_wgmma_shape n = o_wgmma_shape_of(
-		1, O_WGMMA_COLUMNS, O_WGMMA_CHUNKS, O_WGMMA_STAGES);
-	LOCAL_DYNAMIC(local, O_WGMMA_BYTES);
+	LOCAL_DYNAMIC(local, O_E4M3_BYTES);
 
-	o_wgmma_e4m3(&p, &n, local);
+	o_e4m3_all(&p, O_WGMMA_COLUMNS, local);
 }
 
 SPMLA_KERNEL_BLOCKS(o_group_proj_wgmma64, 1)
@@ -762,11 +592,9 @@ void
 spmla_k_o_group_proj_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_wgmma_shape n = o_wgmma_shape_of(
-		1, O_WGMMA_FEW, O_WGMMA_FEW_CHUNKS, O_WGMMA_FEW_STAGES);
-	LOCAL_DYNAMIC(local, O_WGMMA_FEW_BYTES);
+	LOCAL_DYNAMIC(local, O_E4M3_FEW_BYTES);
 
-	o_wgmma_e4m3(&p, &n, local);
+	o_e4m3_all(&p, O_WGMMA_FEW, local);
 }
 
 #endif

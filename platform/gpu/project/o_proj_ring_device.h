@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the kernels of o_group_proj with matrix instructions read. A tile is some
- * tokens by some columns of a group. A block's tiles are one sequence of
- * chunks, which pass through a ring in shared memory. Copies run ahead of the
- * products, also from one tile into the next. A chunk is some bytes of each
- * row, tokens first, then columns. With e4m3 the scales of its parts of 128
- * values follow: for each part one for each token, then one for the columns.
- * o_ring_begin and o_ring_copy are for the kernels by mma.sync; those by wgmma
- * have o_wgmma_copy.
+ * Tiles of the kernels of o_group_proj with matrix instructions, and the ring
+ * of those by mma.sync. A tile is some tokens by some columns of a group. A
+ * block's tiles are one sequence of chunks, which pass through a ring in shared
+ * memory. Copies run ahead of the products, also from one tile into the next. A
+ * chunk is some bytes of each row, tokens first, then columns. With e4m3 the
+ * scales of its parts of 128 values follow: for each part one for each token,
+ * then one for the columns. By wgmma only bf16 has a ring, and copies of its
+ * own.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
@@ -67,24 +67,18 @@ o_ring_swizzle(uint32_t row, uint32_t by_8)
 	return by_8 ? row % 8 : row % 2 * 4;
 }
 
+/* Tiles lie by tokens, then columns, then groups. */
 FN o_tile
 o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	  uint32_t unit)
 {
-	const uint32_t tiles = p->s.columns / n->columns;
-	const uint32_t groups = (p->s.tokens - 1) / n->tokens + 1;
-	const o_tile tile = {unit % groups * n->tokens,
-			     unit / groups % tiles * n->columns,
-			     unit / groups / tiles};
+	const uint32_t columns = g_divide(unit, p->s.token_tiles);
+	const uint32_t group = g_divide(columns, p->s.column_tiles);
+	const o_tile tile = {
+		(unit - columns * p->s.token_tiles.by) * n->tokens,
+		(columns - group * p->s.column_tiles.by) * n->columns, group};
 
 	return tile;
-}
-
-FN uint32_t
-o_tiles(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n)
-{
-	return ((p->s.tokens - 1) / n->tokens + 1) *
-	       (p->s.columns / n->columns) * p->s.groups;
 }
 
 /* Where the chunk in a slot of the ring, and its scales, lie. */
@@ -214,7 +208,7 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	o_ring r = {at, p->o, p->w, 0, {0, 0, 0}, g_block(), 0, 0, 0, 0};
 	uint32_t i;
 
-	r.units = o_tiles(p, n);
+	r.units = (uint32_t)p->s.tiles;
 	/* A loop, because code that runs once comes slowly. */
 	NO_UNROLL
 	for (i = 0; i < ahead; i++)
@@ -222,17 +216,23 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	return r;
 }
 
-/* What a token's sum of a part is multiplied by: its scale times the
- * columns'. */
+/* What a token's sum of a part is multiplied by: its scale times the columns',
+ * of which these are the words. */
+FN float
+o_ring_scale_of(const PRIVATE o_proj_params *p, uint32_t token_word,
+		uint32_t columns_word, uint32_t part)
+{
+	return (p->s.packed ? g_pow2(token_word >> part % 4 * 8 & 0xffu)
+			    : g_float(token_word)) *
+	       g_float(columns_word);
+}
+
+/* The same of a token of a chunk. */
 FN float
 o_ring_scale(const PRIVATE o_proj_params *p, LOCAL const uint32_t *scales,
 	     uint32_t tokens, uint32_t token, uint32_t part)
 {
-	const uint32_t word = scales[token];
-
-	return (p->s.packed ? g_pow2(word >> part % 4 * 8 & 0xffu)
-			    : g_float(word)) *
-	       g_float(scales[tokens]);
+	return o_ring_scale_of(p, scales[token], scales[tokens], part);
 }
 
 #endif
