@@ -40,8 +40,8 @@ g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
-/* Stores 16 bytes, at a multiple of 16. Beside asm the compiler makes four
- * stores of g_store4. */
+/* Stores 16 bytes, at a multiple of 16, by one instruction. Where values come
+ * from asm, the compiler makes four stores of a g_store4. */
 FN void
 g_store128(GLOBAL void *p, const PRIVATE uint32_t *x)
 {

@@ -65,8 +65,9 @@ g_f32_to_bf16x2(float low, float high)
 }
 
 /* `pair` is what g_f32_to_bf16x2 made of `low` and `high`: makes each NaN in it
- * 0x7fc0. CUDA's NaN is 0x7fff, and no other is above 0x7fc0 as a signed
- * number, of which Hopper has the smaller in one instruction. */
+ * 0x7fc0. On CUDA a NaN in it is 0x7fff. As signed halves all other values are
+ * below 0x7fc0, so the smaller of the two is right. From Hopper on that is one
+ * instruction. */
 FN uint32_t
 g_bf16x2_one_nan(uint32_t pair, float low, float high)
 {

@@ -16,8 +16,9 @@
 #include "spmla/platform/gpu/dialect/divide.h"
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 
-/* The parameters of all kernels of o_group_proj. Tiles are those of the kernel
- * that runs: of the tokens, of a group's columns, and all. */
+/* The parameters of all kernels of o_group_proj. Tiles of the kernel that runs:
+ * token_tiles along the tokens, column_tiles along a group's columns, tiles in
+ * all. */
 #define SPMLA_K_o_group_proj(P, S)       \
 	P(const uint8_t, o)              \
 	P(const uint32_t, o_scales)      \

@@ -209,8 +209,8 @@ o_e4m3_load_columns(const PRIVATE o_proj_params *p, uint32_t columns,
 
 /* Stores them as f16 in panels. A piece is a step's 16 values. Lane t of the
  * four that have a token's row has word t of a piece. It multiplies the word's
- * first two values as columns 2 t and 2 t + 1, and the others as columns 2 t +
- * 8 and 2 t + 9, so that is where they go. */
+ * first two values as k = 2 t and 2 t + 1, and the others as k = 2 t + 8 and
+ * 2 t + 9, so they are stored there. */
 FN void
 o_e4m3_store_columns(uint32_t columns, uint32_t raw[8][4], uint32_t item,
 		     LOCAL uint8_t *panels)
@@ -262,7 +262,7 @@ o_e4m3_has_asked(uint32_t columns, uint32_t set)
 
 /* Where a set is: a part of the tile `unit`. */
 typedef struct o_e4m3_place {
-	uint32_t unit, part, is_new; /* the part before was of another tile */
+	uint32_t unit, part, is_new; /* the set's first part of the tile */
 } o_e4m3_place;
 
 /* Moves on by that many parts. */
@@ -299,7 +299,7 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	item %= columns;
 	o_e4m3_move(p, at, &place);
 	place.is_new = 1;
-	if (place.unit >= units) {
+	if (place.unit >= units) { /* others count on it all the same */
 		o_e4m3_may_ask(columns, at);
 		o_e4m3_has_asked(columns, at);
 	}
@@ -308,7 +308,7 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		LOCAL float *scales = o_e4m3_scales(columns, local, at);
 		uint32_t raw[8][4], word[2], w_word;
 
-		g_wgmma_defer(&item); /* what it gives has no registers */
+		g_wgmma_defer(&item); /* or what follows from it is kept */
 		if (place.is_new)
 			o_e4m3_share_of(p, n, place.unit, item, &share);
 		if (at < sets)
@@ -347,8 +347,8 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 
 /* ---- those that multiply ---- */
 
-/* What a warp has of a tile in registers. With 64 columns parts have sums and
- * scales in turn. */
+/* What a warp has of a tile in registers. With 64 columns parts take d[0] and
+ * d[1], and scale[0] and scale[1], in turn; with 128 all take the first. */
 typedef struct o_e4m3_work {
 	uint32_t raw[4][4]; /* tokens of a part */
 	uint32_t a[O_E4M3_STEPS][4];
@@ -358,7 +358,7 @@ typedef struct o_e4m3_work {
 
 /* Loads what a lane needs of the warp's tokens of part `at`, once it is there,
  * if it is before `end`: in word i of raw[s] a word of piece 2 s + i / 2, of
- * row g or, if i is odd, g + 8. */
+ * row g or, if i is odd, g + 8, where g is lane / 4. */
 FN void
 o_e4m3_load(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	    uint32_t item, uint32_t at, uint32_t end, PRIVATE o_e4m3_work *w)
@@ -400,7 +400,8 @@ o_e4m3_convert(uint32_t half, PRIVATE o_e4m3_work *w)
 	}
 }
 
-/* Begins their products: sums k are A B, or more with the second half. */
+/* Begins the products of half of part `at`: d[k] = A B with the first half, d[k]
+ * += A B with the second. */
 FN void
 o_e4m3_begin(uint32_t columns, LOCAL uint8_t *local, uint32_t at, uint32_t half,
 	     uint32_t k, PRIVATE o_e4m3_work *w)
@@ -447,7 +448,7 @@ o_e4m3_load_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t item,
 	w->scale[k][1] = scales[8];
 }
 
-/* Adds sums k, whose products are over, times their scales. */
+/* Adds d[k], whose products are over, times scale[k], to total. */
 FN void
 o_e4m3_add(uint32_t columns, uint32_t k, PRIVATE o_e4m3_work *w)
 {
@@ -476,7 +477,7 @@ o_e4m3_tile(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	o_e4m3_load(columns, b, local, item, at, end, w);
 	NO_UNROLL
 	for (; at < end; at++) {
-		g_wgmma_defer(&item); /* what it gives has no registers */
+		g_wgmma_defer(&item); /* or what follows from it is kept */
 		o_e4m3_convert(0, w);
 		o_e4m3_convert(1, w);
 		o_e4m3_load_scales(columns, local, item, at, 0, w);
@@ -507,7 +508,8 @@ o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	o_e4m3_add(columns, k ^ 1, w);
 }
 
-/* Multiplies the parts from `at` on, one beside the other. */
+/* Multiplies the parts from `at` on. Each begins before the one before has
+ * ended. */
 FN void
 o_e4m3_few_tile(uint32_t columns, LOCAL o_e4m3_barriers *b,
 		LOCAL uint8_t *local, uint32_t item, uint32_t at, uint32_t end,

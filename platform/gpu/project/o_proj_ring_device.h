@@ -6,8 +6,8 @@
  * memory. Copies run ahead of the products, also from one tile into the next. A
  * chunk is some bytes of each row, tokens first, then columns. With e4m3 the
  * scales of its parts of 128 values follow: for each part one for each token,
- * then one for the columns. By wgmma only bf16 has a ring, and copies of its
- * own.
+ * then one for the columns. By wgmma only bf16 has a ring, which
+ * o_bf16_copy fills.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
@@ -67,7 +67,7 @@ o_ring_swizzle(uint32_t row, uint32_t by_8)
 	return by_8 ? row % 8 : row % 2 * 4;
 }
 
-/* Tiles lie by tokens, then columns, then groups. */
+/* Tiles are counted along the tokens first, then along a group's columns. */
 FN o_tile
 o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	  uint32_t unit)
@@ -216,8 +216,8 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	return r;
 }
 
-/* What a token's sum of a part is multiplied by: its scale times the columns',
- * of which these are the words. */
+/* What a token's sum of a part is multiplied by: the scale in token_word times
+ * the one in columns_word. */
 FN float
 o_ring_scale_of(const PRIVATE o_proj_params *p, uint32_t token_word,
 		uint32_t columns_word, uint32_t part)

@@ -2,8 +2,8 @@
  *
  * What the kernels of o_group_proj by wgmma share. A tile is 128 tokens, 64 for
  * each of two warpgroups, by 64 or 128 columns of a group. The tokens are the
- * rows of A, the columns are B. Eight warps multiply, eight fetch what they
- * need. Barriers say when it is there, and when products have read it.
+ * rows of A, the columns are B. Eight warps multiply, eight others fetch for
+ * them. Barriers say when data are there, and when products have read them.
  *
  * A sum is made of parts of 128 values: matrix instructions add up a part, and
  * parts, times their scales, are added in order. So a token's bits do not
@@ -138,7 +138,8 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	g_subgroup_barrier(); /* the next tile's are staged here */
 }
 
-/* A tile and, for bf16, its ring. The arguments are compile-time constants. */
+/* A tile and, for bf16, its ring. e4m3 has none, so fp8 and parts, which
+ * describe a ring, are 0. The arguments are compile-time constants. */
 FN o_ring_shape
 o_wgmma_shape(uint32_t columns, uint32_t chunks)
 {

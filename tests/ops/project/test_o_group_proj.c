@@ -14,7 +14,8 @@
 
 static o_proj_rig r;
 
-/* On Hopper up to 16, 128 and more tokens are different kernels. */
+/* Tokens. On Hopper up to 16, up to 128 and more take different kernels: one of
+ * each. */
 static const uint32_t sizes[3] = {5, 41, 131};
 
 /* With 1024 values a token's packed scales are two words. */
@@ -34,7 +35,7 @@ END_TEST
 
 /* Parts that do not fill what a kernel takes at once. With many tokens a block
  * has several tiles, in the emulator, and after an odd number of parts the next
- * tile begins at another place of its ring. */
+ * tile begins at another place of its ring, or another stage. */
 START_TEST(inner_may_be_any_number_of_parts)
 {
 	static const uint32_t shapes[3][2] = {{2, 1}, {41, 3}, {131, 3}};
@@ -124,7 +125,8 @@ START_TEST(sums_are_made_in_the_order_that_is_written)
 }
 END_TEST
 
-/* Rows of z are aligned to 16 bytes here, and only here. */
+/* Only here are rows of z aligned to 16 bytes, so only here are results stored
+ * 16 bytes at a time. */
 START_TEST(groups_and_tokens_may_lie_in_any_order)
 {
 	const uint32_t tokens = sizes[_i / 3];
