@@ -58,7 +58,7 @@ FN void
 o_bf16_rows_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	       uint32_t unit, uint32_t item, PRIVATE o_bf16_rows *rows)
 {
-	const o_tile tile = o_tile_of(p, n, unit);
+	const o_tile tile = o_tile_of(p, n->tokens, n->columns, unit);
 	const uint32_t last = p->s.tokens - 1;
 	uint32_t i;
 
@@ -199,8 +199,23 @@ o_bf16_multiply(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 			for (i = 0; i < n->columns / 2; i++)
 				total[i] += d[i];
 		}
-		o_wgmma_write(p, n, unit, total, local);
+		o_wgmma_write(p, n->columns, unit, total, local);
 	}
+}
+
+/* The arguments are compile-time constants. */
+FN o_ring_shape
+o_bf16_shape(uint32_t columns, uint32_t chunks)
+{
+	o_ring_shape n;
+
+	n.fp8 = n.parts = 0;
+	n.tokens = O_WGMMA_TOKENS;
+	n.columns = columns;
+	n.bytes = O_WGMMA_ROW;
+	n.chunks = chunks;
+	n.tokens_by_8 = n.columns_by_8 = 1;
+	return n;
 }
 
 FN void
@@ -229,7 +244,7 @@ void
 spmla_k_o_group_proj_bf16_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = o_wgmma_shape(O_WGMMA_COLUMNS, O_BF16_CHUNKS);
+	const o_ring_shape n = o_bf16_shape(O_WGMMA_COLUMNS, O_BF16_CHUNKS);
 	LOCAL_DYNAMIC(local, O_BF16_BYTES);
 
 	o_bf16_all(&p, &n, local);
@@ -240,7 +255,7 @@ void
 spmla_k_o_group_proj_bf16_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = o_wgmma_shape(O_WGMMA_FEW, O_BF16_FEW_CHUNKS);
+	const o_ring_shape n = o_bf16_shape(O_WGMMA_FEW, O_BF16_FEW_CHUNKS);
 	LOCAL_DYNAMIC(local, O_BF16_FEW_BYTES);
 
 	o_bf16_all(&p, &n, local);

@@ -179,7 +179,7 @@ o_mma_all(const PRIVATE o_proj_params *p, uint32_t fp8, LOCAL uint8_t *local)
 	uint32_t unit, part, i, j;
 
 	for (unit = g_block(); unit < r.units; unit += g_blocks()) {
-		const o_tile tile = o_tile_of(p, &n, unit);
+		const o_tile tile = o_tile_of(p, n.tokens, n.columns, unit);
 		float total[O_MMA_TILES][4];
 
 		UNROLL

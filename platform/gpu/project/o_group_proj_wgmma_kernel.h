@@ -89,8 +89,6 @@ o_e4m3_barriers_init(uint32_t columns, LOCAL o_e4m3_barriers *b)
 		g_named_arrive(O_E4M3_SET_READY + i, O_WGMMA_FRONT + columns);
 }
 
-/* ---- those that fetch ---- */
-
 /* Where part `at` of the block's tiles is: columns as f16, tokens, scales. */
 FN LOCAL uint8_t *
 o_e4m3_panels(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
@@ -113,6 +111,8 @@ o_e4m3_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
 	       at % O_E4M3_SETS(columns) * O_WGMMA_TOKENS;
 }
 
+/* ---- those that fetch ---- */
+
 /* What a set fetches of a tile. A thread has piece item % 8, of 16 bytes, of
  * rows that are columns / 8 apart, and the scales of tokens that are `columns`
  * apart. */
@@ -132,10 +132,10 @@ o_e4m3_row(uint32_t item)
 }
 
 FN void
-o_e4m3_share_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
-		uint32_t unit, uint32_t item, PRIVATE o_e4m3_share *share)
+o_e4m3_share_of(const PRIVATE o_proj_params *p, uint32_t columns, uint32_t unit,
+		uint32_t item, PRIVATE o_e4m3_share *share)
 {
-	const o_tile tile = o_tile_of(p, n, unit);
+	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
 
 	share->o = p->o +
 		   (int64_t)(tile.first + item / 8) * p->s.o_token_stride +
@@ -147,12 +147,13 @@ o_e4m3_share_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	share->tokens = p->s.tokens - tile.first;
 }
 
-/* Finds the scales of the tile, when its first part is asked for. */
+/* Finds the scales of the tile. A set asks for its first rows of the tile before
+ * that, so that they come sooner. */
 FN void
-o_e4m3_scales_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+o_e4m3_scales_of(const PRIVATE o_proj_params *p, uint32_t columns,
 		 uint32_t unit, PRIVATE o_e4m3_share *share)
 {
-	const o_tile tile = o_tile_of(p, n, unit);
+	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
 
 	share->o_scale = p->o_scales +
 			 (int64_t)tile.group * p->s.o_scale_group_stride +
@@ -283,16 +284,16 @@ o_e4m3_move(const PRIVATE o_proj_params *p, uint32_t parts,
  * take the place of those of two rounds before. The set has waited for products
  * with them before it stored the columns of the last round. */
 FN void
-o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 	     LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local)
 {
-	const uint32_t columns = n->columns, sets = O_E4M3_SETS(columns);
+	const uint32_t sets = O_E4M3_SETS(columns);
 	const uint32_t each = O_WGMMA_TOKENS / columns; /* scales */
 	const uint32_t units = (uint32_t)p->s.tiles;
 	uint32_t item = g_item() - O_WGMMA_FRONT;
 	uint32_t at, i;
 	o_e4m3_place place = {g_block(), 0, 1};
-	o_e4m3_share share;
+	o_e4m3_share share = {0, 0, 0, 0, 0};
 
 	g_wgmma_defer(&item); /* or it is read anew each time */
 	at = item / columns;
@@ -310,14 +311,14 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 
 		g_wgmma_defer(&item); /* or what follows from it is kept */
 		if (place.is_new)
-			o_e4m3_share_of(p, n, place.unit, item, &share);
+			o_e4m3_share_of(p, columns, place.unit, item, &share);
 		if (at < sets)
 			o_e4m3_may_ask(columns, at);
 		o_e4m3_load_columns(p, columns, &share, place.part, raw);
 		o_e4m3_copy_tokens(p, columns, &share, item, place.part,
 				   o_e4m3_tokens(columns, local, at));
 		if (place.is_new)
-			o_e4m3_scales_of(p, n, place.unit, &share);
+			o_e4m3_scales_of(p, columns, place.unit, &share);
 		UNROLL
 		for (i = 0; i < each; i++) {
 			const uint32_t t = item + i * columns;
@@ -400,8 +401,8 @@ o_e4m3_convert(uint32_t half, PRIVATE o_e4m3_work *w)
 	}
 }
 
-/* Begins the products of half of part `at`: d[k] = A B with the first half, d[k]
- * += A B with the second. */
+/* Begins the products of half of part `at`: d[k] = A B with the first half,
+ * d[k] += A B with the second. */
 FN void
 o_e4m3_begin(uint32_t columns, LOCAL uint8_t *local, uint32_t at, uint32_t half,
 	     uint32_t k, PRIVATE o_e4m3_work *w)
@@ -489,7 +490,7 @@ o_e4m3_tile(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	}
 }
 
-/* Begins part `at`, with sums k, and ends the part before. While half of a part
+/* Begins part `at`, in d[k], and ends the part before. While half of a part
  * is multiplied, the next half is converted. */
 FN void
 o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
@@ -539,16 +540,17 @@ o_e4m3_few_tile(uint32_t columns, LOCAL o_e4m3_barriers *b,
 
 /* Multiplies all tiles of the block. */
 FN void
-o_e4m3_multiply(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+o_e4m3_multiply(const PRIVATE o_proj_params *p, uint32_t columns,
 		LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local)
 {
-	const uint32_t units = (uint32_t)p->s.tiles, columns = n->columns;
+	const uint32_t units = (uint32_t)p->s.tiles;
 	const uint32_t parts = p->s.inner / O_PROJ_PART;
 	uint32_t unit, i, at = 0, item = g_item();
 	o_e4m3_work w;
 
 	g_wgmma_defer(&item); /* or it is read anew each time */
 	for (unit = g_block(); unit < units; unit += g_blocks(), at += parts) {
+		/* Products set d, but g_wgmma_hold_all reads it first. */
 		UNROLL
 		for (i = 0; i < columns / 2; i++)
 			w.total[i] = w.d[0][i] = w.d[1][i] = 0.0f;
@@ -558,7 +560,7 @@ o_e4m3_multiply(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		else
 			o_e4m3_tile(columns, b, local, item, at, at + parts,
 				    &w);
-		o_wgmma_write(p, n, unit, w.total, local);
+		o_wgmma_write(p, columns, unit, w.total, local);
 	}
 }
 
@@ -566,16 +568,15 @@ FN void
 o_e4m3_all(const PRIVATE o_proj_params *p, uint32_t columns,
 	   LOCAL uint8_t *local)
 {
-	const o_ring_shape n = o_wgmma_shape(columns, 0);
 	LOCAL o_e4m3_barriers *b = (LOCAL o_e4m3_barriers *)local;
 
 	if (g_item() < O_WGMMA_FRONT) {
 		o_e4m3_barriers_init(columns, b);
 		G_REGISTERS_UP(O_WGMMA_FRONT_REGISTERS);
-		o_e4m3_multiply(p, &n, b, local);
+		o_e4m3_multiply(p, columns, b, local);
 	} else {
 		G_REGISTERS_DOWN(O_WGMMA_BACK_REGISTERS);
-		o_e4m3_fetch(p, &n, b, local);
+		o_e4m3_fetch(p, columns, b, local);
 	}
 }
 

@@ -67,16 +67,17 @@ o_ring_swizzle(uint32_t row, uint32_t by_8)
 	return by_8 ? row % 8 : row % 2 * 4;
 }
 
-/* Tiles are counted along the tokens first, then along a group's columns. */
+/* A tile has `tokens` tokens and `width` columns. Tiles are counted along the
+ * tokens first, then along a group's columns. */
 FN o_tile
-o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+o_tile_of(const PRIVATE o_proj_params *p, uint32_t tokens, uint32_t width,
 	  uint32_t unit)
 {
 	const uint32_t columns = g_divide(unit, p->s.token_tiles);
 	const uint32_t group = g_divide(columns, p->s.column_tiles);
-	const o_tile tile = {
-		(unit - columns * p->s.token_tiles.by) * n->tokens,
-		(columns - group * p->s.column_tiles.by) * n->columns, group};
+	const o_tile tile = {(unit - columns * p->s.token_tiles.by) * tokens,
+			     (columns - group * p->s.column_tiles.by) * width,
+			     group};
 
 	return tile;
 }
@@ -162,7 +163,7 @@ o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		return;
 	}
 	if (r->chunk == 0) {
-		r->tile = o_tile_of(p, n, r->unit);
+		r->tile = o_tile_of(p, n->tokens, n->columns, r->unit);
 		r->o = p->o +
 		       ((int64_t)(r->tile.first + row) * p->s.o_token_stride +
 			(int64_t)r->tile.group * p->s.o_group_stride) *

@@ -72,47 +72,50 @@ o_wgmma_arrive(LOCAL g_mbarrier *b)
 		g_mbarrier_arrive(b);
 }
 
+/* Where piece `piece`, of 16 bytes, of a warp's token `t` is staged. Pieces
+ * change places with t % 8, so that those of 8 tokens lie in different banks. */
+FN LOCAL uint8_t *
+o_wgmma_staged(LOCAL uint8_t *own, uint32_t columns, uint32_t t, uint32_t piece)
+{
+	return own + t * 2 * columns + (piece ^ t % 8) * 16;
+}
+
 /* Writes a warp's 16 tokens of a tile, through shared memory, so that a token's
- * columns are stored together: piece i of token t lies at place i ^ (t % 8). */
+ * columns are stored together. */
 FN void
-o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
-	      uint32_t unit, const PRIVATE float *total, LOCAL uint8_t *local)
+o_wgmma_write(const PRIVATE o_proj_params *p, uint32_t columns, uint32_t unit,
+	      const PRIVATE float *total, LOCAL uint8_t *local)
 {
 	const uint32_t item = g_item_again(), lane = item % 32;
-	const uint32_t pieces = n->columns / 8; /* of a token */
-	const uint32_t step = 32 / pieces;      /* tokens stored at once */
-	const o_tile tile = o_tile_of(p, n, unit);
-	const uint32_t first = tile.first + item / 32 * 16 + lane / pieces;
+	const uint32_t pieces = columns / 8; /* of a token */
+	const uint32_t step = 32 / pieces;   /* tokens stored at once */
+	const uint32_t t = lane / pieces, piece = lane % pieces;
+	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
+	const uint32_t first = tile.first + item / 32 * 16 + t;
 	LOCAL uint8_t *own =
-		local + O_WGMMA_BARRIERS + item / 32 * 16 * 2 * n->columns;
+		local + O_WGMMA_BARRIERS + item / 32 * 16 * 2 * columns;
 	GLOBAL uint16_t *to = p->z + (int64_t)first * p->s.z_token_stride +
 			      (int64_t)tile.group * p->s.z_group_stride +
-			      tile.column + lane % pieces * 8;
-	uint32_t i, j;
+			      tile.column + piece * 8;
+	uint32_t i, j, x[4];
 
 	UNROLL
 	for (i = 0; i < pieces / 2; i++) {
-		const uint32_t at = (2 * i + lane / 16) ^ lane % 8;
-		uint32_t x[4];
-
 		UNROLL
 		for (j = 0; j < 4; j++)
 			x[j] = g_bf16x2_bits(total[8 * i + 2 * j],
 					     total[8 * i + 2 * j + 1]);
-		g_store_matrices((LOCAL uint16_t *)(own +
-						    lane % 16 * 2 * n->columns +
-						    at * 16),
-				 x);
+		g_store_matrices(
+			(LOCAL uint16_t *)o_wgmma_staged(
+				own, columns, lane % 16, 2 * i + lane / 16),
+			x);
 	}
 	g_subgroup_barrier();
 	if (p->s.z_aligned) {
 		UNROLL
 		for (i = 0; i < 16 / step; i++) {
-			const uint32_t t = lane / pieces + i * step;
-			uint32_t x[4];
-
-			g_local_load128(own + t * 2 * n->columns +
-						(lane % pieces ^ t % 8) * 16,
+			g_local_load128(o_wgmma_staged(own, columns,
+						       t + i * step, piece),
 					x);
 			if (first + i * step < p->s.tokens)
 				g_store128(to, x);
@@ -121,11 +124,8 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	} else {
 		NO_UNROLL
 		for (i = 0; i < 16 / step; i++) {
-			const uint32_t t = lane / pieces + i * step;
-			uint32_t x[4];
-
-			g_local_load128(own + t * 2 * n->columns +
-						(lane % pieces ^ t % 8) * 16,
+			g_local_load128(o_wgmma_staged(own, columns,
+						       t + i * step, piece),
 					x);
 			UNROLL
 			for (j = 0; j < 8; j++)
@@ -136,22 +136,6 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		}
 	}
 	g_subgroup_barrier(); /* the next tile's are staged here */
-}
-
-/* A tile and, for bf16, its ring. e4m3 has none, so fp8 and parts, which
- * describe a ring, are 0. The arguments are compile-time constants. */
-FN o_ring_shape
-o_wgmma_shape(uint32_t columns, uint32_t chunks)
-{
-	o_ring_shape n;
-
-	n.fp8 = n.parts = 0;
-	n.tokens = O_WGMMA_TOKENS;
-	n.columns = columns;
-	n.bytes = O_WGMMA_ROW;
-	n.chunks = chunks;
-	n.tokens_by_8 = n.columns_by_8 = 1;
-	return n;
 }
 
 #endif
