@@ -147,8 +147,8 @@ o_e4m3_share_of(const PRIVATE o_proj_params *p, uint32_t columns, uint32_t unit,
 	share->tokens = p->s.tokens - tile.first;
 }
 
-/* Finds the scales of the tile. A set asks for its first rows of the tile before
- * that, so that they come sooner. */
+/* Finds the scales of the tile. A set asks for its first columns of the tile
+ * before that, so that they come sooner. */
 FN void
 o_e4m3_scales_of(const PRIVATE o_proj_params *p, uint32_t columns,
 		 uint32_t unit, PRIVATE o_e4m3_share *share)
@@ -315,8 +315,6 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 		if (at < sets)
 			o_e4m3_may_ask(columns, at);
 		o_e4m3_load_columns(p, columns, &share, place.part, raw);
-		o_e4m3_copy_tokens(p, columns, &share, item, place.part,
-				   o_e4m3_tokens(columns, local, at));
 		if (place.is_new)
 			o_e4m3_scales_of(p, columns, place.unit, &share);
 		UNROLL
@@ -331,6 +329,8 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 					      (t < share.tokens ? t : 0)];
 		}
 		w_word = share.w_scale[place.part];
+		o_e4m3_copy_tokens(p, columns, &share, item, place.part,
+				   o_e4m3_tokens(columns, local, at));
 		if (at < sets)
 			o_e4m3_has_asked(columns, at);
 		o_wgmma_wait_last(b->used, at, sets);
