@@ -67,16 +67,17 @@ o_ring_swizzle(uint32_t row, uint32_t by_8)
 	return by_8 ? row % 8 : row % 2 * 4;
 }
 
-/* A tile has `tokens` tokens and `width` columns. Tiles are counted along the
+/* A tile has `tokens` tokens and `columns` columns. Tiles are counted along the
  * tokens first, then along a group's columns. */
 FN o_tile
-o_tile_of(const PRIVATE o_proj_params *p, uint32_t tokens, uint32_t width,
+o_tile_of(const PRIVATE o_proj_params *p, uint32_t tokens, uint32_t columns,
 	  uint32_t unit)
 {
-	const uint32_t columns = g_divide(unit, p->s.token_tiles);
-	const uint32_t group = g_divide(columns, p->s.column_tiles);
-	const o_tile tile = {(unit - columns * p->s.token_tiles.by) * tokens,
-			     (columns - group * p->s.column_tiles.by) * width,
+	/* A line is the tiles of all tokens with the same columns. */
+	const uint32_t line = g_divide(unit, p->s.token_tiles);
+	const uint32_t group = g_divide(line, p->s.column_tiles);
+	const o_tile tile = {(unit - line * p->s.token_tiles.by) * tokens,
+			     (line - group * p->s.column_tiles.by) * columns,
 			     group};
 
 	return tile;
