@@ -26,8 +26,8 @@ g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "l"(p));
 }
 
-/* The same if `is` is not 0, else zeros. The load stays before the next
- * BARRIER; the compiler may move g_load128 behind it. */
+/* The same if `is` is not 0, else zeros. The compiler moves this load across no
+ * barrier; it may move g_load128 across one. */
 FN void
 g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 {

@@ -118,7 +118,10 @@ o_e4m3_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t at)
  * apart. */
 typedef struct o_e4m3_share {
 	GLOBAL const uint8_t *o, *w; /* the thread's first rows */
+	/* Scales of the tile's first part: of the thread's first token, and of
+	 * the columns. */
 	GLOBAL const uint32_t *o_scale, *w_scale;
+	uint32_t second; /* from the first token's scale to the second's */
 	uint32_t tokens; /* from the tile's first one to the call's last */
 } o_e4m3_share;
 
@@ -131,33 +134,36 @@ o_e4m3_row(uint32_t item)
 	return item / 8 ^ item % 8 / 4;
 }
 
+/* Finds the columns of the tile. */
 FN void
-o_e4m3_share_of(const PRIVATE o_proj_params *p, uint32_t columns, uint32_t unit,
-		uint32_t item, PRIVATE o_e4m3_share *share)
+o_e4m3_columns_of(const PRIVATE o_proj_params *p, uint32_t columns,
+		  uint32_t unit, uint32_t item, PRIVATE o_e4m3_share *share)
+{
+	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
+
+	share->w =
+		p->w + (int64_t)tile.group * p->s.w_group_stride +
+		(int64_t)(tile.column + o_e4m3_row(item)) * p->s.w_row_stride +
+		item % 8 * 16;
+}
+
+/* Finds the tokens of the tile, and all scales. A token behind the last one has
+ * another token's scale; its sums are not written. A set calls it once it has
+ * asked for the tile's first columns, so that these come sooner. */
+FN void
+o_e4m3_tokens_of(const PRIVATE o_proj_params *p, uint32_t columns,
+		 uint32_t unit, uint32_t item, PRIVATE o_e4m3_share *share)
 {
 	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
 
 	share->o = p->o +
 		   (int64_t)(tile.first + item / 8) * p->s.o_token_stride +
 		   (int64_t)tile.group * p->s.o_group_stride + item % 8 * 16;
-	share->w =
-		p->w + (int64_t)tile.group * p->s.w_group_stride +
-		(int64_t)(tile.column + o_e4m3_row(item)) * p->s.w_row_stride +
-		item % 8 * 16;
 	share->tokens = p->s.tokens - tile.first;
-}
-
-/* Finds the scales of the tile. A set asks for its first columns of the tile
- * before that, so that they come sooner. */
-FN void
-o_e4m3_scales_of(const PRIVATE o_proj_params *p, uint32_t columns,
-		 uint32_t unit, PRIVATE o_e4m3_share *share)
-{
-	const o_tile tile = o_tile_of(p, O_WGMMA_TOKENS, columns, unit);
-
 	share->o_scale = p->o_scales +
 			 (int64_t)tile.group * p->s.o_scale_group_stride +
-			 tile.first;
+			 tile.first + (item < share->tokens ? item : 0);
+	share->second = item + columns < share->tokens ? columns : 0;
 	share->w_scale =
 		(GLOBAL const uint32_t *)p->w_scales +
 		(int64_t)tile.group * p->s.w_scale_group_stride +
@@ -192,7 +198,8 @@ o_e4m3_copy_tokens(const PRIVATE o_proj_params *p, uint32_t columns,
 	}
 }
 
-/* Loads a thread's pieces of a part of the columns. */
+/* Loads a thread's pieces of a part of the columns. g_load128 would not do: the
+ * compiler may move it before o_e4m3_may_ask. */
 FN void
 o_e4m3_load_columns(const PRIVATE o_proj_params *p, uint32_t columns,
 		    const PRIVATE o_e4m3_share *share, uint32_t part,
@@ -203,7 +210,7 @@ o_e4m3_load_columns(const PRIVATE o_proj_params *p, uint32_t columns,
 
 	UNROLL
 	for (i = 0; i < 8; i++) {
-		g_load128(from, raw[i]);
+		g_load128_if(1, from, raw[i]);
 		from += columns / 8 * p->s.w_row_stride;
 	}
 }
@@ -280,9 +287,11 @@ o_e4m3_move(const PRIVATE o_proj_params *p, uint32_t parts,
 	}
 }
 
-/* Fetches the parts of the block's tiles that are the set's. A part's tokens
- * take the place of those of two rounds before. The set has waited for products
- * with them before it stored the columns of the last round. */
+/* Fetches the parts of the block's tiles that are the set's. It asks for a
+ * part's columns behind the fence of its part before, which would wait for
+ * them. A part's tokens take the place of those of two rounds before. The set
+ * has waited for products with them before it stored the columns of the last
+ * round. */
 FN void
 o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 	     LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local)
@@ -291,43 +300,40 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 	const uint32_t each = O_WGMMA_TOKENS / columns; /* scales */
 	const uint32_t units = (uint32_t)p->s.tiles;
 	uint32_t item = g_item() - O_WGMMA_FRONT;
-	uint32_t at, i;
+	uint32_t raw[8][4], at, i;
 	o_e4m3_place place = {g_block(), 0, 1};
-	o_e4m3_share share = {0, 0, 0, 0, 0};
+	o_e4m3_share share = {0, 0, 0, 0, 0, 0};
 
 	g_wgmma_defer(&item); /* or it is read anew each time */
 	at = item / columns;
 	item %= columns;
 	o_e4m3_move(p, at, &place);
 	place.is_new = 1;
+	/* Before the wait, so that addresses are there. */
+	o_e4m3_columns_of(p, columns, place.unit, item, &share);
+	o_e4m3_may_ask(columns, at);
 	if (place.unit >= units) { /* others count on it all the same */
-		o_e4m3_may_ask(columns, at);
 		o_e4m3_has_asked(columns, at);
+		return;
 	}
+	o_e4m3_load_columns(p, columns, &share, place.part, raw);
+	/* The loop ends in its middle. With the test at its top, ptxas has too
+	 * few registers for addresses. */
 	NO_UNROLL
-	for (; place.unit < units; at += sets, o_e4m3_move(p, sets, &place)) {
+	for (;; at += sets) {
 		LOCAL float *scales = o_e4m3_scales(columns, local, at);
-		uint32_t raw[8][4], word[2], w_word;
+		GLOBAL const uint32_t *row;
+		uint32_t word[2], w_word;
 
 		g_wgmma_defer(&item); /* or what follows from it is kept */
 		if (place.is_new)
-			o_e4m3_share_of(p, columns, place.unit, item, &share);
-		if (at < sets)
-			o_e4m3_may_ask(columns, at);
-		o_e4m3_load_columns(p, columns, &share, place.part, raw);
-		if (place.is_new)
-			o_e4m3_scales_of(p, columns, place.unit, &share);
+			o_e4m3_tokens_of(p, columns, place.unit, item, &share);
+		row = share.o_scale +
+		      (int64_t)(p->s.packed ? place.part / 4 : place.part) *
+			      p->s.o_scale_stride;
 		UNROLL
-		for (i = 0; i < each; i++) {
-			const uint32_t t = item + i * columns;
-
-			word[i] =
-				share.o_scale[(int64_t)(p->s.packed
-								? place.part / 4
-								: place.part) *
-						      p->s.o_scale_stride +
-					      (t < share.tokens ? t : 0)];
-		}
+		for (i = 0; i < each; i++)
+			word[i] = row[i * share.second];
 		w_word = share.w_scale[place.part];
 		o_e4m3_copy_tokens(p, columns, &share, item, place.part,
 				   o_e4m3_tokens(columns, local, at));
@@ -343,6 +349,12 @@ o_e4m3_fetch(const PRIVATE o_proj_params *p, uint32_t columns,
 		g_local_copies_wait();
 		g_fence_async(); /* panels */
 		o_wgmma_arrive(&b->made[at % sets]);
+		o_e4m3_move(p, sets, &place);
+		if (place.unit >= units)
+			return;
+		if (place.is_new)
+			o_e4m3_columns_of(p, columns, place.unit, item, &share);
+		o_e4m3_load_columns(p, columns, &share, place.part, raw);
 	}
 }
 
@@ -449,15 +461,17 @@ o_e4m3_load_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t item,
 	w->scale[k][1] = scales[8];
 }
 
-/* Adds d[k], whose products are over, times scale[k], to total. */
+/* Adds half of d[k], whose products are over, times scale[k], to total. The
+ * call for half 0 comes first: it holds all of d[k]. */
 FN void
-o_e4m3_add(uint32_t columns, uint32_t k, PRIVATE o_e4m3_work *w)
+o_e4m3_add(uint32_t columns, uint32_t half, uint32_t k, PRIVATE o_e4m3_work *w)
 {
 	uint32_t i;
 
-	g_wgmma_hold_all(w->d[k], columns / 2);
+	if (half == 0)
+		g_wgmma_hold_all(w->d[k], columns / 2);
 	UNROLL
-	for (i = 0; i < columns / 2; i++)
+	for (i = half * columns / 4; i < (half + 1) * columns / 4; i++)
 		w->total[i] =
 			g_fma(w->d[k][i], w->scale[k][i / 2 % 2], w->total[i]);
 }
@@ -486,12 +500,14 @@ o_e4m3_tile(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 		o_e4m3_begin(columns, local, at, 1, 0, w);
 		o_e4m3_end(columns, b, at);
 		o_e4m3_load(columns, b, local, item, at + 1, end, w);
-		o_e4m3_add(columns, 0, w);
+		o_e4m3_add(columns, 0, 0, w);
+		o_e4m3_add(columns, 1, 0, w);
 	}
 }
 
-/* Begins part `at`, in d[k], and ends the part before. While half of a part
- * is multiplied, the next half is converted. */
+/* Begins part `at`, in d[k], and ends the part before. While half of a part is
+ * multiplied, the next half is converted. Half of the sums of the part before
+ * are added ahead of the wait for the next part, half behind its loads. */
 FN void
 o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	    uint32_t item, uint32_t at, uint32_t end, uint32_t k,
@@ -502,11 +518,12 @@ o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	o_e4m3_load_scales(columns, local, item, at, k, w);
 	o_e4m3_begin(columns, local, at, 0, k, w);
 	g_wgmma_wait_but(1);
-	o_wgmma_arrive(&b->used[(at - 1) % O_E4M3_SETS(columns)]);
 	o_e4m3_convert(1, w);
-	o_e4m3_load(columns, b, local, item, at + 1, end, w);
 	o_e4m3_begin(columns, local, at, 1, k, w);
-	o_e4m3_add(columns, k ^ 1, w);
+	o_e4m3_add(columns, 0, k ^ 1, w);
+	o_wgmma_arrive(&b->used[(at - 1) % O_E4M3_SETS(columns)]);
+	o_e4m3_load(columns, b, local, item, at + 1, end, w);
+	o_e4m3_add(columns, 1, k ^ 1, w);
 }
 
 /* Multiplies the parts from `at` on. Each begins before the one before has
@@ -531,10 +548,12 @@ o_e4m3_few_tile(uint32_t columns, LOCAL o_e4m3_barriers *b,
 	if (at < end) {
 		o_e4m3_step(columns, b, local, item, at, end, 1, w);
 		o_e4m3_end(columns, b, at);
-		o_e4m3_add(columns, 1, w);
+		o_e4m3_add(columns, 0, 1, w);
+		o_e4m3_add(columns, 1, 1, w);
 	} else {
 		o_e4m3_end(columns, b, at - 1);
-		o_e4m3_add(columns, 0, w);
+		o_e4m3_add(columns, 0, 0, w);
+		o_e4m3_add(columns, 1, 0, w);
 	}
 }
 
