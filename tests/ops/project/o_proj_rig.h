@@ -26,9 +26,9 @@ typedef struct o_proj_rig {
 } o_proj_rig;
 
 /* Random, every stride wider than it has to be; groups of o, and its scales,
- * outermost. */
-void o_proj_open(o_proj_rig *r, uint32_t quant, uint32_t tokens,
-		 uint32_t groups, uint32_t inner, uint32_t columns);
+ * outermost. Where kernels are slow, fewer than `most` tokens. */
+void o_proj_open(o_proj_rig *r, uint32_t quant, uint32_t most, uint32_t groups,
+		 uint32_t inner, uint32_t columns);
 void o_proj_close(o_proj_rig *r);
 void o_proj_fill(o_proj_rig *r);
 

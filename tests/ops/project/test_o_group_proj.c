@@ -129,17 +129,15 @@ END_TEST
  * 16 bytes at a time. */
 START_TEST(groups_and_tokens_may_lie_in_any_order)
 {
-	const uint32_t tokens = sizes[_i / 3];
-
-	o_proj_open(&r, (uint32_t)_i % 3, tokens, 2, 512, 128);
+	o_proj_open(&r, (uint32_t)_i % 3, sizes[_i / 3], 2, 512, 128);
 	r.a.o_token_stride_elems = 2 * 512;
 	r.a.o_group_stride_elems = 512;
-	r.a.o_scale_stride_elems = 2 * tokens;
-	r.a.o_scale_group_stride_elems = tokens;
+	r.a.o_scale_stride_elems = 2 * r.a.tokens;
+	r.a.o_scale_group_stride_elems = r.a.tokens;
 	r.a.w_group_stride_elems = 512;
 	r.a.w_row_stride_elems = 2 * 512;
 	r.a.z_token_stride_elems = 128;
-	r.a.z_group_stride_elems = tokens * 128;
+	r.a.z_group_stride_elems = r.a.tokens * 128;
 	o_proj_fill(&r);
 	o_proj_check(&r);
 	o_proj_close(&r);
@@ -284,18 +282,19 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_others)
 }
 END_TEST
 
-/* The last token of 17 and 131, among others: alone, with the flag; without
- * it, where other tokens are zeros. */
+/* The last token of 17 and at most 131, among others: alone, with the flag;
+ * without it, where other tokens are zeros. */
 START_TEST(bits_of_a_row_depend_on_the_number_of_tokens_at_most)
 {
 	static const uint32_t counts[2] = {17, 131};
-	const uint32_t form = (uint32_t)_i % 3, n = counts[_i / 3 % 2];
+	const uint32_t form = (uint32_t)_i % 3;
 	const uint32_t is_invariant = (uint32_t)_i / 6;
 	const uint64_t bytes = form ? 1 : 2;
 	uint16_t among[128];
-	uint32_t d;
+	uint32_t n, d;
 
-	o_proj_open(&r, form, n, 1, 512, 128);
+	o_proj_open(&r, form, counts[_i / 3 % 2], 1, 512, 128);
+	n = r.a.tokens;
 	if (is_invariant)
 		o_proj_set_invariant(&r);
 	o_proj_run(&r);
