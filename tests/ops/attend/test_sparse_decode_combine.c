@@ -218,37 +218,6 @@ START_TEST(a_token_without_its_split_rows_is_empty)
 }
 END_TEST
 
-/* More splits than a count of few splits has bits for. */
-START_TEST(a_token_may_have_thousands_of_splits)
-{
-	enum { SPLITS = 4097 };
-	int32_t *rows = test_alloc(SPLITS * 8 * 4, 0);
-	float *split_out = test_alloc(SPLITS * 2048, 0xFF);
-	float *split_lse = test_alloc(SPLITS * 4, 0xFF);
-	uint32_t i;
-
-	open_v32(1, 260);
-	a->whole_tokens = a->tokens - 1;
-	for (i = 0; i < SPLITS; i++) {
-		const int32_t row[8] = {0, 0, (int32_t)(5 * i / SPLITS),
-					(int32_t)(5 * (i + 1) / SPLITS),
-					(int32_t)i};
-
-		memcpy(rows + 8 * i, row, sizeof row);
-	}
-	a->parts = a->split_rows = SPLITS;
-	p.num_splits[1] = SPLITS;
-	a->tile_scheduler_metadata = rows;
-	a->split_out = split_out;
-	a->split_lse = split_lse;
-	decode_check(&f, &v32);
-	close_v32();
-	free(rows);
-	free(split_out);
-	free(split_lse);
-}
-END_TEST
-
 START_TEST(empty_tokens_are_empty)
 {
 	open_v4(64);
@@ -314,7 +283,6 @@ SUITE
 		{empty_tokens_are_empty, 2},
 		{a_bad_part_behind_a_whole_token_is_named, 2},
 		{a_token_without_its_split_rows_is_empty, 12},
-		{a_token_may_have_thousands_of_splits, 1},
 		{a_workspace_that_is_too_small_is_not_used, 1},
 	};
 	const theme_test determinism[] = {
