@@ -464,7 +464,8 @@ o_e4m3_load_scales(uint32_t columns, LOCAL uint8_t *local, uint32_t item,
 /* Adds half of d[k], whose products are over, times scale[k], to total. The
  * call for half 0 comes first: it holds all of d[k]. */
 FN void
-o_e4m3_add(uint32_t columns, uint32_t half, uint32_t k, PRIVATE o_e4m3_work *w)
+o_e4m3_add_half(uint32_t columns, uint32_t half, uint32_t k,
+		PRIVATE o_e4m3_work *w)
 {
 	uint32_t i;
 
@@ -474,6 +475,13 @@ o_e4m3_add(uint32_t columns, uint32_t half, uint32_t k, PRIVATE o_e4m3_work *w)
 	for (i = half * columns / 4; i < (half + 1) * columns / 4; i++)
 		w->total[i] =
 			g_fma(w->d[k][i], w->scale[k][i / 2 % 2], w->total[i]);
+}
+
+FN void
+o_e4m3_add(uint32_t columns, uint32_t k, PRIVATE o_e4m3_work *w)
+{
+	o_e4m3_add_half(columns, 0, k, w);
+	o_e4m3_add_half(columns, 1, k, w);
 }
 
 /* Waits for all products. Those that fetch may then overwrite part `at`. */
@@ -500,8 +508,7 @@ o_e4m3_tile(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 		o_e4m3_begin(columns, local, at, 1, 0, w);
 		o_e4m3_end(columns, b, at);
 		o_e4m3_load(columns, b, local, item, at + 1, end, w);
-		o_e4m3_add(columns, 0, 0, w);
-		o_e4m3_add(columns, 1, 0, w);
+		o_e4m3_add(columns, 0, w);
 	}
 }
 
@@ -520,10 +527,10 @@ o_e4m3_step(uint32_t columns, LOCAL o_e4m3_barriers *b, LOCAL uint8_t *local,
 	g_wgmma_wait_but(1);
 	o_e4m3_convert(1, w);
 	o_e4m3_begin(columns, local, at, 1, k, w);
-	o_e4m3_add(columns, 0, k ^ 1, w);
+	o_e4m3_add_half(columns, 0, k ^ 1, w);
 	o_wgmma_arrive(&b->used[(at - 1) % O_E4M3_SETS(columns)]);
 	o_e4m3_load(columns, b, local, item, at + 1, end, w);
-	o_e4m3_add(columns, 1, k ^ 1, w);
+	o_e4m3_add_half(columns, 1, k ^ 1, w);
 }
 
 /* Multiplies the parts from `at` on. Each begins before the one before has
@@ -548,12 +555,10 @@ o_e4m3_few_tile(uint32_t columns, LOCAL o_e4m3_barriers *b,
 	if (at < end) {
 		o_e4m3_step(columns, b, local, item, at, end, 1, w);
 		o_e4m3_end(columns, b, at);
-		o_e4m3_add(columns, 0, 1, w);
-		o_e4m3_add(columns, 1, 1, w);
+		o_e4m3_add(columns, 1, w);
 	} else {
 		o_e4m3_end(columns, b, at - 1);
-		o_e4m3_add(columns, 0, 0, w);
-		o_e4m3_add(columns, 1, 0, w);
+		o_e4m3_add(columns, 0, w);
 	}
 }
 
