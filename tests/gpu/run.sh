@@ -176,6 +176,7 @@ with_wgmma=(
 	ops/project/test_o_group_proj
 	ops/attend/test_sparse_decode
 	ops/attend/test_sparse_decode_combine
+	ops/attend/test_sparse_decode_combine_far
 	ops/attend/test_sparse_decode_few
 	ops/attend/test_sparse_decode_few_v4
 	ops/attend/test_sparse_decode_few_values

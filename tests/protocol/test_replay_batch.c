@@ -150,8 +150,9 @@ run_row(uint32_t bucket, uint32_t before, uint32_t after, result *x)
 START_TEST(a_row_has_the_same_bits_in_every_bucket_and_place)
 {
 	static result alone, x;
-	/* On the emulator, or with few steps, not every one of them; wide steps
-	 * take long there: alone, and at both ends of a full one. */
+	/* On the emulator, or with few steps, not every one of them. A wide
+	 * step takes long there, so the row is alone, or at an end of a full
+	 * step. */
 	const uint32_t all = fixture_rounds(PLACES, 12) == PLACES;
 	const uint32_t is_wide = r.size.topk == WIDE_TOPK;
 	uint32_t b, before, after, ran = 0;

@@ -156,8 +156,8 @@ o_proj_fill(o_proj_rig *r)
 		}
 }
 
-/* Kernels without Hopper's instructions take 8 or 16 tokens at a time. Where
- * they are slow, a few such tiles are enough. The CPU is fast. */
+/* Kernels without Hopper's instructions take 8 or 16 tokens at a time. On the
+ * emulator, or with few steps, two or three such tiles are enough. */
 static uint32_t
 some_tokens(const o_proj_rig *r, uint32_t most)
 {

@@ -26,7 +26,7 @@ typedef struct o_proj_rig {
 } o_proj_rig;
 
 /* Random, every stride wider than it has to be; groups of o, and its scales,
- * outermost. Where kernels are slow, fewer than `most` tokens. */
+ * outermost. On the emulator there may be fewer tokens than `most`. */
 void o_proj_open(o_proj_rig *r, uint32_t quant, uint32_t most, uint32_t groups,
 		 uint32_t inner, uint32_t columns);
 void o_proj_close(o_proj_rig *r);
