@@ -233,8 +233,10 @@ q_absorb_head_walk(const PRIVATE q_absorb_head *b, uint32_t first,
 		float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4];
 		q_absorb_pairs pairs;
 
-		if (has_pairs)
+		if (has_pairs) {
 			q_absorb_ask(k, b->head, mine, pair, &pairs);
+			pairs.position = q_absorb_position(k, mine);
+		}
 		g_local_copies_wait_but(Q_ABSORB_HEAD_TILES - 2);
 		/* The group sees the tile, and has read the one before. */
 		g_named_sync(1 + group, Q_ABSORB_HEAD_GROUP);
@@ -245,8 +247,10 @@ q_absorb_head_walk(const PRIVATE q_absorb_head *b, uint32_t first,
 		if (has_pairs)
 			q_absorb_ask_rope(k, pair, &pairs);
 		q_absorb_head_write(b, t, sums);
-		if (has_pairs)
+		if (has_pairs) {
+			q_absorb_report(k, b->head, mine, pair, &pairs);
 			q_absorb_put(k, b->head, mine, pair, &pairs);
+		}
 	}
 	g_local_copies_wait();
 }

@@ -114,10 +114,10 @@ q_absorb_ask(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 	r->x[1] = (uint32_t)(low >> 32);
 	r->x[2] = (uint32_t)high;
 	r->x[3] = (uint32_t)(high >> 32);
-	r->position = q_absorb_position(k, t);
 }
 
-/* Starts the loads of their cosines and sines, if they are rotated. */
+/* Starts the loads of their cosines and sines, if they are rotated. Their
+ * position is known. */
 FN void
 q_absorb_ask_rope(const PRIVATE q_absorb_params *k, uint32_t pair,
 		  PRIVATE q_absorb_pairs *r)
@@ -149,7 +149,16 @@ q_absorb_turn(PRIVATE q_absorb_pairs *r)
 	}
 }
 
-/* Rotates and writes them. */
+/* Reports a token without a row of the rope table, once. */
+FN void
+q_absorb_report(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
+		uint32_t pair, const PRIVATE q_absorb_pairs *r)
+{
+	if (h == 0 && pair == 0 && q_absorb_is_bad(k, r->position))
+		g_fault(k->fault_state, k->fault_status, t, G_FAULT_POSITION);
+}
+
+/* Rotates and writes them; zeros without a row of the rope table. */
 FN void
 q_absorb_put(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 	     uint32_t pair, PRIVATE q_absorb_pairs *r)
@@ -159,9 +168,6 @@ q_absorb_put(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 			      SPMLA_MLA_LATENT;
 
 	if (q_absorb_is_bad(k, r->position)) {
-		if (h == 0 && pair == 0)
-			g_fault(k->fault_state, k->fault_status, t,
-				G_FAULT_POSITION);
 		r->x[0] = r->x[1] = r->x[2] = r->x[3] = 0;
 	} else if (k->s.has_rope) {
 		if (!k->s.neox)
@@ -233,10 +239,13 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 		float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4];
 		q_absorb_pairs pairs;
 
-		if (has_pairs)
+		if (has_pairs) {
 			q_absorb_ask(k, tile.head, mine, pair, &pairs);
+			pairs.position = q_absorb_position(k, mine);
+		}
 		if (has_pairs && !late) {
 			q_absorb_ask_rope(k, pair, &pairs);
+			q_absorb_report(k, tile.head, mine, pair, &pairs);
 			q_absorb_put(k, tile.head, mine, pair, &pairs);
 		}
 		project_product(&p, &r, sums);
@@ -249,8 +258,10 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 				q_absorb_write(k, &p, &tile, line, half,
 					       sums[line]);
 		}
-		if (has_pairs && late)
+		if (has_pairs && late) {
+			q_absorb_report(k, tile.head, mine, pair, &pairs);
 			q_absorb_put(k, tile.head, mine, pair, &pairs);
+		}
 	}
 }
 
