@@ -197,6 +197,24 @@ spmla_i_gpu_project_tiles(uint32_t tokens, uint32_t heads, uint32_t columns,
 	return aligned && tiles < UINT32_MAX / 2 ? (uint32_t)tiles : 0;
 }
 
+/* The most tokens of a call by wgmma: the number of a token past the last,
+ * which is computed and not used, does not wrap. */
+enum { PROJECT_WGMMA_MOST = 1 << 24 };
+
+/* The tokens of a range of q_absorb and v_up by wgmma: a head has as many
+ * ranges as there are blocks for it. Example: on 132 SMs, 128 heads have one
+ * block each, however many tokens there are; 16 heads have 8 blocks each, and
+ * 1000 tokens are 8 ranges of 128. */
+static inline uint32_t
+spmla_i_gpu_project_range(uint32_t tokens, uint32_t heads, uint32_t blocks)
+{
+	const uint32_t tiles = (tokens - 1) / PROJECT_WGMMA_TOKENS + 1;
+	const uint32_t most = blocks > heads ? blocks / heads : 1;
+	const uint32_t ranges = most < tiles ? most : tiles;
+
+	return ((tiles - 1) / ranges + 1) * PROJECT_WGMMA_TOKENS;
+}
+
 /* How a kernel reads floats by g_reals4. */
 static inline uint32_t
 spmla_i_gpu_reals(const void *base, uint32_t dtype)

@@ -682,17 +682,21 @@ START_TEST(projections_of_aligned_rows_take_matrix_instructions)
 	ck_assert_uint_eq(launched.blocks, 8); /* 2 heads, 512 / 128 */
 	ck_assert_str_eq(absorb(80, 129, memory), "q_absorb_mma");
 	ck_assert_uint_eq(launched.blocks, 16); /* and 129 / 128 */
-	ck_assert_str_eq(absorb(90, 17, memory), "q_absorb_mma_head");
+	ck_assert_str_eq(absorb(90, 17, memory), "q_absorb_wgmma");
 	ck_assert_uint_eq(launched.blocks, 2);
-	ck_assert_str_eq(absorb(90, 129, memory), "q_absorb_mma_head");
+	ck_assert_str_eq(absorb(90, 129, memory), "q_absorb_wgmma");
 	ck_assert_uint_eq(launched.blocks, 6); /* 2 heads, 129 / 64 */
 	ck_assert_str_eq(absorb(90, (1 << 24) + 1, memory), "q_absorb_mma");
 	ck_assert_str_eq(absorb(90, 65, memory + 8), "q_absorb");
 	ck_assert_str_eq(absorb(75, 65, memory), "q_absorb");
 	ck_assert_str_eq(value(80, 16, memory), "v_up_mma_few");
 	ck_assert_uint_eq(launched.blocks, 2);
-	ck_assert_str_eq(value(90, 129, memory), "v_up_mma");
+	ck_assert_str_eq(value(80, 129, memory), "v_up_mma");
 	ck_assert_uint_eq(launched.blocks, 6);
+	ck_assert_str_eq(value(90, 128, memory), "v_up_mma");
+	ck_assert_str_eq(value(90, 129, memory), "v_up_wgmma");
+	ck_assert_uint_eq(launched.blocks, 6);
+	ck_assert_str_eq(value(90, (1 << 24) + 1, memory), "v_up_mma");
 	ck_assert_str_eq(value(90, 65, memory + 8), "v_up");
 	ck_assert_str_eq(value(75, 65, memory), "v_up");
 }

@@ -9,20 +9,19 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_q_absorb_params) ==
 			    sizeof(spmla_k_q_absorb_params) ==
 				    sizeof(spmla_k_q_absorb_mma_few_params) &&
 			    sizeof(spmla_k_q_absorb_params) ==
-				    sizeof(spmla_k_q_absorb_mma_head_params),
+				    sizeof(spmla_k_q_absorb_wgmma_params),
 		    "one struct binds all kernels");
-
-enum { HEAD_TOKENS = 1 << 24 };
 
 /* Sizes: tokens. Example: 16 tokens are one tile of 16, which reads the matrix
  * once. On Hopper, 17 tokens and more have a block for each head and range of
- * tokens (range_of). On other devices, 17 to 128 tokens are one tile of 128. */
+ * tokens (spmla_i_gpu_project_range). On others, 17 to 128 tokens are one
+ * tile of 128. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_q_absorb_mma_few,
 	 .most = PROJECT_MMA_FEW,
 	 .aligned = 1},
-	{.kernel = SPMLA_KERNEL_q_absorb_mma_head,
-	 .most = HEAD_TOKENS,
+	{.kernel = SPMLA_KERNEL_q_absorb_wgmma,
+	 .most = PROJECT_WGMMA_MOST,
 	 .aligned = 1},
 	{.kernel = SPMLA_KERNEL_q_absorb_mma, .aligned = 1},
 	{.kernel = SPMLA_KERNEL_q_absorb},
@@ -42,20 +41,6 @@ is_aligned(const spmla_q_absorb_args *a)
 				    a->q_pe_head_stride_elems, 2, 16)) &&
 	       spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
 				   a->q_head_stride_elems, 2, 16);
-}
-
-/* The tokens of a range of q_absorb_mma_head: a head has as many ranges as
- * there are blocks for it. Example: on 132 SMs, 128 heads have one block each,
- * however many tokens there are; 16 heads have 8 blocks each, and 1000 tokens
- * are 8 ranges of 128. */
-static uint32_t
-range_of(uint32_t tokens, uint32_t heads, uint32_t blocks)
-{
-	const uint32_t tiles = (tokens - 1) / Q_ABSORB_HEAD_ROUND + 1;
-	const uint32_t most = blocks > heads ? blocks / heads : 1;
-	const uint32_t ranges = most < tiles ? most : tiles;
-
-	return ((tiles - 1) / ranges + 1) * Q_ABSORB_HEAD_ROUND;
 }
 
 spmla_status
@@ -101,10 +86,12 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
 	units = by->aligned ? p.s.units : (uint64_t)a->heads * tiles * groups;
-	if (by->kernel == SPMLA_KERNEL_q_absorb_mma_head) {
-		p.s.range = range_of(a->tokens, a->heads,
-				     queue->resident_blocks[by->kernel]);
+	if (by->kernel == SPMLA_KERNEL_q_absorb_wgmma) {
+		p.s.range = spmla_i_gpu_project_range(
+			a->tokens, a->heads,
+			queue->resident_blocks[by->kernel]);
 		units = (uint64_t)a->heads * ((a->tokens - 1) / p.s.range + 1);
+		p.s.units = (uint32_t)units;
 	}
 	return spmla_i_gpu_launch(queue, by->kernel, units, &p);
 }

@@ -19,7 +19,8 @@
 	S(uint32_t, tokens)             \
 	S(uint32_t, heads)              \
 	S(uint32_t, w_aligned)          \
-	S(uint32_t, units)
+	S(uint32_t, units)              \
+	S(uint32_t, range)
 SPMLA_KERNEL_SCALARS(v_up)
 
 enum {

@@ -7,14 +7,23 @@
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_v_up_params) ==
 				    sizeof(spmla_k_v_up_mma_params) &&
 			    sizeof(spmla_k_v_up_params) ==
-				    sizeof(spmla_k_v_up_mma_few_params),
+				    sizeof(spmla_k_v_up_mma_few_params) &&
+			    sizeof(spmla_k_v_up_params) ==
+				    sizeof(spmla_k_v_up_wgmma_params),
 		    "one struct binds all kernels");
 
+enum { V_UP_SOME = 128 }; /* tokens; for up to so many mma.sync is as fast */
+
 /* Sizes: tokens. Example: 16 tokens are one tile of 16, which reads the matrix
- * once; 17 to 64 are one tile of 64. */
+ * once; 17 to 64 are one tile of 64. On Hopper, 129 tokens and more have a
+ * block for each head and range of tokens (spmla_i_gpu_project_range). */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_v_up_mma_few,
 	 .most = PROJECT_MMA_FEW,
+	 .aligned = 1},
+	{.kernel = SPMLA_KERNEL_v_up_mma, .most = V_UP_SOME, .aligned = 1},
+	{.kernel = SPMLA_KERNEL_v_up_wgmma,
+	 .most = PROJECT_WGMMA_MOST,
 	 .aligned = 1},
 	{.kernel = SPMLA_KERNEL_v_up_mma, .aligned = 1},
 	{.kernel = SPMLA_KERNEL_v_up},
@@ -38,6 +47,7 @@ spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t groups = (a->tokens - 1) / PROJECT_GROUP + 1;
 	const spmla_i_gpu_variant *by;
 	spmla_k_v_up_params p;
+	uint64_t units;
 
 	memset(&p, 0, sizeof p);
 	p.latent = a->latent;
@@ -57,9 +67,14 @@ spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 					      V_UP_MANY, is_aligned(a));
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
-	return spmla_i_gpu_launch(queue, by->kernel,
-				  by->aligned ? p.s.units
-					      : (uint64_t)a->heads *
-							V_UP_TILES * groups,
-				  &p);
+	units = by->aligned ? p.s.units
+			    : (uint64_t)a->heads * V_UP_TILES * groups;
+	if (by->kernel == SPMLA_KERNEL_v_up_wgmma) {
+		p.s.range = spmla_i_gpu_project_range(
+			a->tokens, a->heads,
+			queue->resident_blocks[by->kernel]);
+		units = (uint64_t)a->heads * ((a->tokens - 1) / p.s.range + 1);
+		p.s.units = (uint32_t)units;
+	}
+	return spmla_i_gpu_launch(queue, by->kernel, units, &p);
 }

@@ -158,7 +158,7 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 	static const uint32_t counts[4] = {15, 17, 128, MOST};
 	const uint32_t n = counts[_i], last = n - 1;
 	uint16_t *x = test_alloc(2 * MOST * 2 * 512, 0);
-	uint16_t *y = test_alloc(2 * MOST * OUT, 0x5A);
+	uint16_t *y = test_alloc(2 * (MOST + 1) * OUT, 0x5A);
 	uint16_t alone[128];
 	uint32_t t, h, i;
 
@@ -182,6 +182,8 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 		for (i = 2 * 128; i < OUT; i++)
 			ck_assert_uint_eq(y[t * OUT + i], 0x5A5A);
 	}
+	for (i = 0; i < OUT; i++)
+		ck_assert_uint_eq(y[n * OUT + i], 0x5A5A);
 	memcpy(alone, y + last * OUT + 128, sizeof alone);
 	a.tokens = a.heads = 1;
 	a.latent += (last * 2 + 1) * 512;
@@ -190,6 +192,67 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 	ck_assert_mem_eq(y, alone, sizeof alone);
 	free(x);
 	free(y);
+}
+END_TEST
+
+/* One head, with rows as matrix instructions take them: all tokens have the
+ * bits that they have among 16. */
+START_TEST(tokens_have_the_bits_that_they_have_among_16)
+{
+	enum { MOST = 200 };
+	uint16_t *x = test_alloc(2 * MOST * (512 + 2 * 128), 0);
+	uint16_t *all = x + MOST * 512, *some = all + MOST * 128;
+	uint32_t t;
+
+	project_cancel(&rng, x, 512, MOST, w, ROW, 512, 128);
+	a.tokens = MOST;
+	a.heads = 1;
+	a.latent = x;
+	a.latent_token_stride_elems = 512;
+	a.out = all;
+	a.out_token_stride_elems = 128;
+	run();
+	for (t = 0; t < MOST; t += a.tokens) {
+		a.tokens = MOST - t < 16 ? MOST - t : 16;
+		a.latent = x + t * 512;
+		a.out = some + t * 128;
+		run();
+	}
+	ck_assert_mem_eq(some, all, 2 * MOST * 128);
+	free(x);
+}
+END_TEST
+
+/* Each block has several heads, one after another. Matrices overlap: the one of
+ * the next head begins a row further on. */
+START_TEST(more_heads_than_blocks_take_turns)
+{
+	enum { MOST = 130 };
+	const uint32_t heads = 2 * (f.plan.device.sm_count + 1);
+	uint16_t *x = test_alloc(2 * MOST * heads * (512 + 128), 0);
+	uint16_t *y = x + MOST * heads * 512;
+	uint16_t *m = test_alloc(2 * (heads + 512) * ROW, 0);
+	uint32_t t, h;
+
+	project_fill(&rng, x, MOST * heads * 512);
+	project_fill(&rng, m, (heads + 512) * ROW);
+	a.tokens = MOST;
+	a.heads = heads;
+	a.latent = x;
+	a.latent_token_stride_elems = heads * 512;
+	a.latent_head_stride_elems = 512;
+	a.w_uv = m;
+	a.w_head_stride_elems = a.w_row_stride_elems = ROW;
+	a.out = y;
+	a.out_token_stride_elems = heads * 128;
+	run();
+	for (t = 0; t < MOST; t += t % 16 == 15 ? 1 : 5)
+		for (h = 0; h < heads; h++)
+			project_check(y + (t * heads + h) * 128,
+				      x + (t * heads + h) * 512, m + h * ROW,
+				      ROW, 512, 128, slack());
+	free(x);
+	free(m);
 }
 END_TEST
 
@@ -302,6 +365,7 @@ SUITE
 	const theme_test shape[] = {
 		{any_tokens_and_heads_equal_sums_in_double, 9},
 		{product_worked_out_by_hand, 1},
+		{more_heads_than_blocks_take_turns, 1},
 	};
 	const theme_test edge[] = {
 		{infinities_and_nan_go_through_the_arithmetic, 1},
@@ -315,6 +379,7 @@ SUITE
 		{products_are_summed_in_the_order_that_is_written, 2},
 		{any_number_of_tokens_have_the_bits_that_are_written, 8},
 		{any_number_of_tokens_give_each_its_own_bits, 4},
+		{tokens_have_the_bits_that_they_have_among_16, 1},
 		{bits_of_a_row_do_not_depend_on_the_others, 1},
 	};
 	const theme themes[] = {
