@@ -215,6 +215,16 @@ spmla_i_gpu_project_range(uint32_t tokens, uint32_t heads, uint32_t blocks)
 	return ((tiles - 1) / ranges + 1) * PROJECT_WGMMA_TOKENS;
 }
 
+/* The units of such a call by `kernel`: ranges of heads. Sets *range. */
+static inline uint32_t
+spmla_i_gpu_project_units(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+			  uint32_t tokens, uint32_t heads, uint32_t *range)
+{
+	*range = spmla_i_gpu_project_range(tokens, heads,
+					   queue->resident_blocks[kernel]);
+	return heads * ((tokens - 1) / *range + 1);
+}
+
 /* How a kernel reads floats by g_reals4. */
 static inline uint32_t
 spmla_i_gpu_reals(const void *base, uint32_t dtype)

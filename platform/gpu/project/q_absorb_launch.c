@@ -86,12 +86,8 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
 	units = by->aligned ? p.s.units : (uint64_t)a->heads * tiles * groups;
-	if (by->kernel == SPMLA_KERNEL_q_absorb_wgmma) {
-		p.s.range = spmla_i_gpu_project_range(
-			a->tokens, a->heads,
-			queue->resident_blocks[by->kernel]);
-		units = (uint64_t)a->heads * ((a->tokens - 1) / p.s.range + 1);
-		p.s.units = (uint32_t)units;
-	}
+	if (by->kernel == SPMLA_KERNEL_q_absorb_wgmma)
+		units = p.s.units = spmla_i_gpu_project_units(
+			queue, by->kernel, a->tokens, a->heads, &p.s.range);
 	return spmla_i_gpu_launch(queue, by->kernel, units, &p);
 }

@@ -69,12 +69,8 @@ spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 				a->tokens, p.s.units > 0);
 	units = by->aligned ? p.s.units
 			    : (uint64_t)a->heads * V_UP_TILES * groups;
-	if (by->kernel == SPMLA_KERNEL_v_up_wgmma) {
-		p.s.range = spmla_i_gpu_project_range(
-			a->tokens, a->heads,
-			queue->resident_blocks[by->kernel]);
-		units = (uint64_t)a->heads * ((a->tokens - 1) / p.s.range + 1);
-		p.s.units = (uint32_t)units;
-	}
+	if (by->kernel == SPMLA_KERNEL_v_up_wgmma)
+		units = p.s.units = spmla_i_gpu_project_units(
+			queue, by->kernel, a->tokens, a->heads, &p.s.range);
 	return spmla_i_gpu_launch(queue, by->kernel, units, &p);
 }
