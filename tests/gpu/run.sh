@@ -140,6 +140,7 @@ sanitized=(
 	ops/project/test_o_group_proj@80
 	ops/step/test_prefill_rows
 	ops/project/test_q_absorb
+	ops/project/test_q_absorb_many
 	ops/project/test_q_absorb@80
 	ops/cache/test_qnorm_rope_kv_insert
 	ops/cache/test_rms_norms
